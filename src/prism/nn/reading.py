@@ -1,0 +1,115 @@
+"""Naming what a polynomial layer learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """One learned product inside one feature of a polynomial layer."""
+
+    feature: int
+    """Index of the layer's output feature."""
+    factors: tuple[int, ...]
+    """Which factors are multiplied, counted from 1 as in the paper: (1, 2) is u * v."""
+    inputs: tuple[str, ...]
+    """The input with the largest weight of each factor, named independently."""
+    strength: float
+    """Size of the whole product: |gates| times the norms of the factors' weights."""
+    coefficient: float
+    """Signed coefficient of the named product alone: gates times its weights."""
+    share: float
+    """How much of the product the names stand for: mean over factors of max(w^2) / sum(w^2)."""
+
+    def __str__(self) -> str:
+        product = " * ".join(self.inputs)
+        return (
+            f"feature {self.feature}: {self.coefficient:+.3g} * {product} (share {self.share:.0%})"
+        )
+
+
+def strongest_products(
+    weight: Tensor,
+    gate: Tensor,
+    names: Sequence[str] | None,
+    top: int | None,
+    input_scale: Tensor | Sequence[float] | None,
+) -> list[Interaction]:
+    """List the products of a gated layer by strength.
+
+    Args:
+        weight: (degree, out, in).
+        gate: (degree - 1, out).
+        names: One name per input, or ``None`` for x0, x1, ...
+        top: How many to return, or ``None`` for all.
+        input_scale: Typical size of each input, or ``None`` for all equal.
+    """
+    degree, out_features, in_features = weight.shape
+    if names is None:
+        names = [f"x{i}" for i in range(in_features)]
+    if len(names) != in_features:
+        raise ValueError(
+            f"interactions: got {len(names)} names for {in_features} inputs; give one per input "
+            "(frame_names(names, frames) repeats them over a history)."
+        )
+    if top is not None and top < 1:
+        raise ValueError(f"interactions: top must be at least 1 or None, got {top}.")
+    weight = weight.double().cpu()
+    gate = gate.double().cpu()
+    if input_scale is not None:
+        scale = torch.as_tensor(input_scale, dtype=torch.float64).cpu()
+        if scale.shape != (in_features,):
+            raise ValueError(
+                f"interactions: input_scale must have shape ({in_features},), got {list(scale.shape)}."
+            )
+        weight = weight * scale
+
+    norm = weight.norm(dim=-1)  # (degree, out)
+    dominant = weight.abs().argmax(-1)  # (degree, out)
+    peak = weight.gather(-1, dominant.unsqueeze(-1)).squeeze(-1)
+    concentration = peak.square() / norm.square().clamp_min(1e-300)
+
+    found: list[Interaction] = []
+    for size in range(1, degree):
+        for later in combinations(range(1, degree), size):
+            members = (0, *later)
+            gates = gate[[k - 1 for k in later]].prod(0)
+            strength = gates.abs() * norm[list(members)].prod(0)
+            coefficient = gates * peak[list(members)].prod(0)
+            share = concentration[list(members)].mean(0)
+            keep = range(out_features)
+            if top is not None:
+                keep = strength.topk(min(top, out_features)).indices.tolist()
+            found += [
+                Interaction(
+                    feature=j,
+                    factors=tuple(k + 1 for k in members),
+                    inputs=tuple(names[int(dominant[k, j])] for k in members),
+                    strength=float(strength[j]),
+                    coefficient=float(coefficient[j]),
+                    share=float(share[j]),
+                )
+                for j in keep
+            ]
+    found.sort(key=lambda entry: -entry.strength)
+    return found if top is None else found[:top]
+
+
+def frame_names(names: Sequence[str], frames: int, *, newest_last: bool = True) -> list[str]:
+    """Name a stacked history, e.g. ``dq_left_knee[t-3]``; the present frame is ``[t]``.
+
+    Args:
+        names: Names of one frame.
+        frames: How many frames are stacked.
+        newest_last: Whether the present frame comes last (Humanoid-Gym) or first (BFM-Zero).
+    """
+    if frames < 1:
+        raise ValueError(f"frame_names: frames must be at least 1, got {frames}.")
+    ages = range(frames - 1, -1, -1) if newest_last else range(frames)
+    return [f"{name}[t-{age}]" if age else f"{name}[t]" for age in ages for name in names]
