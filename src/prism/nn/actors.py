@@ -92,6 +92,7 @@ class GatedActorConfig(_LatentActorConfig):
                     )
 
     def make_encoder(self, in_features: int) -> nn.Module:
+        """Build the conditioner."""
         options = {}
         if self.interaction == "gated":
             options = {key: getattr(self, key) for key in _GATED_ONLY}
@@ -112,6 +113,7 @@ class ResidualActorConfig(_LatentActorConfig):
     """Policy updates until the polynomial branch is fully on; 0 keeps it on from the start."""
 
     def make_encoder(self, in_features: int) -> nn.Module:
+        """Build the two branches."""
         return ResidualEncoder(
             in_features, self.latent, self.degree, activation=self.activation, warmup=self.warmup
         )

@@ -26,7 +26,7 @@ class Terms:
     """All kept monomials of one degree."""
 
     monomials: Tensor
-    """Input indices, ascending: (1, M, degree) when every feature has the same, else (out, M, degree)."""
+    """Input indices, ascending: (out, M, degree), or (1, M, degree) when all features share them."""
     coefficients: Tensor
     """Float64 coefficients, (out, M)."""
 
@@ -40,7 +40,7 @@ class Expansion:
     in_features: int
     """Number of inputs."""
     exhaustive: bool
-    """False if a top-k search looked only at the inputs with the largest weights of each feature."""
+    """False if a top-k search looked only at each feature's inputs with the largest weights."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Evaluate the kept terms: (..., in_features) -> (..., out_features), in float64."""
@@ -63,14 +63,15 @@ class Expansion:
 
     def describe(self, feature: int, names: Sequence[str] | None = None, top: int = 8) -> str:
         """Write the largest terms of one feature as a formula."""
+        labels = [f"x{i}" for i in range(self.in_features)] if names is None else list(names)
         entries: list[tuple[float, str]] = []
         for terms in self.terms.values():
-            monomials = terms.monomials[feature if terms.monomials.shape[0] > 1 else 0].tolist()
-            for monomial, value in zip(
-                monomials, terms.coefficients[feature].tolist(), strict=True
-            ):
-                labels = [f"x{i}" if names is None else names[i] for i in monomial]
-                entries.append((value, "*".join(labels)))
+            monomials: list[list[int]] = terms.monomials[
+                feature if terms.monomials.shape[0] > 1 else 0
+            ].tolist()
+            values: list[float] = terms.coefficients[feature].tolist()
+            for monomial, value in zip(monomials, values, strict=True):
+                entries.append((value, "*".join(labels[i] for i in monomial)))
         entries.sort(key=lambda entry: -abs(entry[0]))
         text = " ".join(f"{v:+.4g}{'*' if label else ''}{label}" for v, label in entries[:top])
         return text.removeprefix("+")
@@ -91,9 +92,9 @@ def expand_product(constant: Tensor, linear: Tensor, top: int | None = None) -> 
     monomials = math.comb(in_features + degree, degree)
     if top is None and monomials * out_features > _MAX_COEFFICIENTS:
         raise ValueError(
-            f"expand: {in_features} inputs at degree {degree} give {monomials:,} monomials for each "
-            f"of {out_features} features, more than the {_MAX_COEFFICIENTS:,} coefficients that are "
-            "held in full. Give top=k to keep the k largest of each feature and degree."
+            f"expand: {in_features} inputs at degree {degree} give {monomials:,} monomials for "
+            f"each of {out_features} features, more than the {_MAX_COEFFICIENTS:,} coefficients "
+            "that are held in full. Give top=k to keep the k largest of each feature and degree."
         )
     searched = in_features
     if top is not None:

@@ -66,7 +66,8 @@ def strongest_products(
         scale = torch.as_tensor(input_scale, dtype=torch.float64).cpu()
         if scale.shape != (in_features,):
             raise ValueError(
-                f"interactions: input_scale must have shape ({in_features},), got {list(scale.shape)}."
+                f"interactions: input_scale must have shape ({in_features},), got "
+                f"{list(scale.shape)}."
             )
         weight = weight * scale
 
