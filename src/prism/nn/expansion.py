@@ -26,7 +26,7 @@ class Terms:
     """All kept monomials of one degree."""
 
     monomials: Tensor
-    """Input indices, ascending: (out, M, degree), or (1, M, degree) when all features share them."""
+    """Input indices, ascending: (out, M, degree), or (1, M, degree) if all features share them."""
     coefficients: Tensor
     """Float64 coefficients, (out, M)."""
 

@@ -135,8 +135,8 @@ class FactorLayer(nn.Module):
         if weight.ndim == 2:
             return (
                 f"{where}: the checkpoint holds a plain linear map {list(weight.shape)}, this "
-                f"layer needs (degree, out, in) = {expected}. To start from a trained nn.Linear, use "
-                f"{type(self).__name__}.from_linear(linear, degree={self.degree})."
+                f"layer needs (degree, out, in) = {expected}. To start from a trained "
+                f"nn.Linear, use PolynomialLayer.from_linear(linear, degree={self.degree})."
             )
         if weight.ndim == 3 and weight.shape[1:] == self.weight.shape[1:]:
             return (
