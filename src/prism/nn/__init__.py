@@ -22,7 +22,7 @@ from prism.nn.alternatives import (
     ProductLayer,
     make_interaction,
 )
-from prism.nn.conditioner import PolynomialConditioner, conditioner_from_reference
+from prism.nn.conditioner import PolynomialConditioner
 from prism.nn.expansion import Expansion, Terms
 from prism.nn.factors import FactorLayer
 from prism.nn.guard import FiniteGuard, NonFiniteError
@@ -30,6 +30,7 @@ from prism.nn.matching import count_flops, count_parameters, matched_mlp
 from prism.nn.optim import parameter_groups
 from prism.nn.polynomial import PolynomialLayer
 from prism.nn.reading import Interaction, frame_names
+from prism.nn.reference import conditioner_from_reference
 from prism.nn.warmup import Warmup, advance_warmup, follow_optimizer
 
 __all__ = [

@@ -122,12 +122,9 @@ class FactorLayer(nn.Module):
 
     def _layout_problem(self, state_dict: dict[str, Any], prefix: str) -> str | None:
         """Explain, in the words of this layer, why a state_dict does not fit."""
+        if problem := reference_layout_problem(type(self).__name__, state_dict, prefix):
+            return problem
         where = f"{type(self).__name__} '{prefix.rstrip('.')}'" if prefix else type(self).__name__
-        if f"{prefix}factors.0.weight" in state_dict:
-            return (
-                f"{where}: these weights have the layout of the authors' reference conditioner "
-                "(factors.k.weight). Load them with prism.nn.conditioner_from_reference()."
-            )
         weight = state_dict.get(f"{prefix}weight")
         if weight is None or weight.shape == self.weight.shape:
             return None
@@ -147,3 +144,13 @@ class FactorLayer(nn.Module):
             f"{where}: the checkpoint's weight has shape {list(weight.shape)}, this layer needs "
             f"(degree, out, in) = {expected}. Build the layer with the checkpoint's sizes."
         )
+
+
+def reference_layout_problem(owner: str, state_dict: dict[str, Any], prefix: str) -> str | None:
+    """Recognise the authors' layout and name the function that loads it."""
+    if f"{prefix}factors.0.weight" not in state_dict:
+        return None
+    return (
+        f"{owner} '{prefix.rstrip('.')}': these weights have the layout of the authors' reference "
+        "conditioner (factors.k.weight). Load them with prism.nn.conditioner_from_reference()."
+    )

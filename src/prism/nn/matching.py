@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise, product
 
@@ -115,14 +116,20 @@ def _nearest_widths(
         low, high = (middle, high) if cost(scaled(middle)) < target else (low, middle)
     centre = [width * high for width in shape]
 
-    reach = 3 if len(shape) <= 4 else 1  # keeps the grid small for deep networks
+    # Few enough widths near the proportions to try every combination.
+    choices = max(2, int(20_000 ** (1 / len(shape))))
     best = scaled(high)
     for step in (8, 4, 2, 1):
-        grids = [
-            [step * (round(width / step) + i) for i in range(-reach, reach + 1)] for width in centre
-        ]
-        candidates = [widths for widths in product(*grids) if min(widths) >= 1]
-        best = min(candidates or [best], key=lambda widths: abs(cost(widths) - target))
+        grids = [_multiples_near(width, step, choices) for width in centre]
+        best = min(product(*grids), default=best, key=lambda widths: abs(cost(widths) - target))
         if abs(cost(best) - target) <= _TOLERANCE * target:
             break
     return best
+
+
+def _multiples_near(width: float, step: int, most: int) -> list[int]:
+    """Multiples of ``step`` near ``width``, nearest first; step one looks further than the rest."""
+    reach = 0.15 * width if step > 1 else max(4.0, 0.3 * width)
+    first, last = max(1, math.ceil((width - reach) / step)), math.floor((width + reach) / step)
+    multiples = [step * i for i in range(first, last + 1)]
+    return sorted(multiples, key=lambda value: abs(value - width))[:most]

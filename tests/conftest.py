@@ -1,0 +1,13 @@
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread_per_worker():
+    # pytest-xdist runs one worker per core; more torch threads than that only fight each other.
+    torch.set_num_threads(1)
