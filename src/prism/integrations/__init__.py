@@ -1,0 +1,1 @@
+"""PRISM actors inside other libraries; each module needs its library and nothing else."""
