@@ -75,7 +75,7 @@ class FactorLayer(nn.Module):
         bias = self.bias
         # One GEMM to degree * out features: reading x once is what makes degree K cheap.
         stacked = F.linear(x, self.weight.flatten(0, 1), None if bias is None else bias.flatten())
-        return list(stacked.unflatten(-1, (self.degree, self.out_features)).unbind(-2))
+        return list(stacked.chunk(self.degree, dim=-1))
 
     def combine(self, factors: list[Tensor]) -> Tensor:
         """Turn the factors into the output."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from torch import nn
 
-from prism.nn.factors import FactorLayer
 from prism.nn.polynomial import PolynomialLayer
 
 _NORMS = (
@@ -34,10 +33,7 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
             is_gate = isinstance(module, PolynomialLayer) and name == "gate"
-            is_bias = name == "bias" or (
-                parameter.ndim < 2 and not isinstance(module, FactorLayer) and "bias" in name
-            )
-            if is_gate or is_bias or isinstance(module, _NORMS):
+            if is_gate or "bias" in name or isinstance(module, _NORMS):
                 undecayed_ids.add(id(parameter))
     trainable = [p for p in model.parameters() if p.requires_grad]
     decayed = [p for p in trainable if id(p) not in undecayed_ids]

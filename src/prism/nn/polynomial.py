@@ -146,8 +146,9 @@ class PolynomialLayer(FactorLayer):
         psi = factors[0]
         gate = self.effective_gate()
         if gate is not None:
+            gates = gate.unbind(0)
             for k in range(1, self.degree):
-                psi = psi * (1 + self._bounded(gate[k - 1] * factors[k]))
+                psi = psi * (1 + self._bounded(gates[k - 1] * factors[k]))
         return psi
 
     def _bounded(self, interaction: Tensor) -> Tensor:

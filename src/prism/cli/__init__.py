@@ -1,0 +1,42 @@
+"""The ``prism`` command: one thin file a subcommand."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from prism._extras import MissingExtraError, missing_extra
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the ``prism`` command and turn expected errors into one clear line.
+
+    Args:
+        arguments: Command-line words; default: those of this process.
+    """
+    try:
+        from tyro.extras import SubcommandApp
+    except ImportError as error:
+        sys.exit(f"prism: error: {missing_extra('The prism command', 'cli', error)}")
+    from prism.cli.info import info
+    from prism.cli.params import params
+    from prism.cli.physics import physics
+
+    app = SubcommandApp()
+    for command in (info, params, physics):
+        app.command(command)
+    try:
+        app.cli(
+            prog="prism",
+            description="Learned products of what a robot senses, for any robot policy.",
+            args=arguments,
+        )
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (ValueError, OSError, MissingExtraError) as error:
+        if os.environ.get("PRISM_TRACEBACK"):
+            raise
+        print(f"prism: error: {error}", file=sys.stderr)
+        print("(set PRISM_TRACEBACK=1 to see where it came from)", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,5 @@
+"""Run the command as ``python -m prism.cli``."""
+
+from prism.cli import main
+
+main()
