@@ -8,7 +8,7 @@ READY := $(VENV)/.ready-$(DEPENDENCIES)
 # One process a core and one torch thread each: more only fight each other.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: help setup demo test test-fast check format bench clean
+.PHONY: help setup demo test test-fast check format docs bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ check: setup  ## Format and lint (ruff), types (pyright), layering (import-linte
 format: setup  ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: setup  ## Build the documentation into site/
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[docs]"
+	$(BIN)/mkdocs build --strict
 
 bench: setup  ## Measure the layer against its floor and its alternatives (about 5 minutes)
 	$(BIN)/python benchmarks/layer.py

@@ -1,10 +1,26 @@
 """PRISM: learned products of what a robot senses, as one small layer for any policy.
 
 ``prism`` and ``prism.nn`` need torch alone. Everything else sits behind an extra and says so when
-the extra is missing.
+the extra is missing. ``prism.nn`` is loaded at first use, so that the command line can settle
+thread settings before torch reads them.
 """
 
-from prism import nn
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from prism._version import __version__
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from prism import nn
+
 __all__ = ["__version__", "nn"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name == "nn":
+        return importlib.import_module("prism.nn")
+    raise AttributeError(f"module 'prism' has no attribute {name!r}")
