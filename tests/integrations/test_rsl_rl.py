@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import shutil
 
 import pytest
 import torch
@@ -46,11 +47,12 @@ class PointEnv(VecEnv):
         return self.get_observations(), reward, done, {"time_outs": done}
 
 
-def runner(class_name, tmp_path=None, seed=0, algorithm=None, **actor):
+def runner(class_name, seed=0, algorithm=None, torch_compile_mode=None, **actor):
     torch.manual_seed(seed)
     config = {
         "num_steps_per_env": 8,
         "save_interval": 1000,
+        "torch_compile_mode": torch_compile_mode,
         "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
         "actor": {"class_name": class_name, "hidden_dims": [16], "latent": 8, **actor},
         "critic": {"class_name": "MLPModel", "hidden_dims": [16]},
@@ -285,3 +287,17 @@ def test_trains_in_mixed_precision():
     run = runner(GATED, algorithm={"use_mixed_precision": True})
     run.learn(2)
     assert all(torch.isfinite(p).all() for p in run.alg.get_policy().parameters())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile needs a C++ compiler")
+def test_compiled_training_is_the_same_training():
+    compiled = runner(RESIDUAL, torch_compile_mode="default")
+    compiled.learn(2)
+    plain = runner(RESIDUAL)
+    plain.learn(2)
+    assert compiled.alg.actor is not compiled.alg.get_policy()  # it was compiled
+    ours, theirs = (run.alg.get_policy().state_dict() for run in (compiled, plain))
+    assert ours["encoder.warmup.count"] == 2
+    for name, value in ours.items():
+        assert torch.allclose(value.float(), theirs[name].float(), atol=1e-5), name
