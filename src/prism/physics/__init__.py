@@ -1,0 +1,1 @@
+"""Physics from first-order signals: what can a network of a given size learn about an arm?"""
