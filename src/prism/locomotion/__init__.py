@@ -1,0 +1,1 @@
+"""The velocity task: commands, gait clock, observations, rewards, randomisation, resets."""

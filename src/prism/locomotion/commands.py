@@ -1,0 +1,50 @@
+"""Velocity commands: sampled planar velocity and a heading that turns into a yaw rate."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from prism.locomotion.config import CommandConfig, Range
+
+
+class Commands:
+    """The commands of all environments.
+
+    Attributes:
+        values: (N, 3): forward, sideways (m/s) and yaw rate (rad/s), as the policy sees them.
+        heading: (N,) target heading, rad.
+    """
+
+    def __init__(self, config: CommandConfig, num_envs: int, generator: torch.Generator) -> None:
+        self.config = config
+        self.generator = generator
+        self.values = torch.zeros(num_envs, 3)
+        self.heading = torch.zeros(num_envs)
+
+    def resample(self, envs: Tensor) -> None:
+        """Draw new commands for some environments."""
+        config, count = self.config, len(envs)
+        planar = torch.stack(
+            [self._uniform(config.forward, count), self._uniform(config.sideways, count)], dim=-1
+        )
+        planar = planar * (planar.norm(dim=-1, keepdim=True) > config.deadband)
+        self.values[envs, :2] = planar
+        self.heading[envs] = self._uniform(config.heading, count)
+
+    def follow_heading(self, yaw: Tensor) -> None:
+        """Turn the heading error into a yaw-rate command."""
+        error = wrap(self.heading - yaw)
+        limit = self.config.yaw_limit
+        self.values[:, 2] = (self.config.heading_gain * error).clamp(-limit, limit)
+
+    def _uniform(self, bounds: Range, count: int) -> Tensor:
+        low, high = bounds
+        return low + (high - low) * torch.rand(count, generator=self.generator)
+
+
+def wrap(angle: Tensor) -> Tensor:
+    """Map an angle to (-pi, pi]."""
+    return math.pi - torch.remainder(math.pi - angle, 2 * math.pi)

@@ -1,0 +1,266 @@
+"""The velocity task for many robots at once, in the form that rsl_rl trains on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from prism._extras import missing_extra
+from prism.locomotion.commands import Commands
+from prism.locomotion.config import Range, TaskConfig
+from prism.locomotion.gait import Gait
+from prism.locomotion.observations import History, actor_frame, critic_frame, noise_scale
+from prism.locomotion.rewards import CONTACT_FORCE, Rewards, Step
+from prism.locomotion.state import RobotState, read_state
+from prism.sim.engine import Dynamics, RolloutEngine
+from prism.sim.robots import make_robot
+
+try:
+    from tensordict import TensorDict
+except ImportError as error:
+    raise missing_extra("prism.locomotion", "locomotion", error) from error
+
+
+class VelocityEnv:
+    """A batch of robots that follow velocity commands; implements rsl_rl's ``VecEnv``.
+
+    Args:
+        config: The task.
+        num_envs: How many robots.
+        seed: Seed of everything random: dynamics, commands, noise, resets, pushes.
+        threads: Simulation threads.
+
+    Attributes:
+        episode_length_buf: Control steps since each episode began; also the gait clock.
+        last_step: What the last rewards were computed from, before any reset.
+        terminated: Environments that fell in the last step.
+        timed_out: Environments that reached the end of the episode in the last step.
+    """
+
+    device = "cpu"
+
+    def __init__(
+        self, config: TaskConfig, num_envs: int, *, seed: int = 0, threads: int = 1
+    ) -> None:
+        self.cfg = config
+        self.num_envs = num_envs
+        self.robot = make_robot(config.robot)
+        self.num_actions = len(self.robot.joints)
+        self.max_episode_length = config.episode_steps
+        self.control_dt = config.simulation.control_dt
+        self.generator = torch.Generator().manual_seed(seed)
+        self.default_pose = torch.from_numpy(self.robot.default_pose).float()
+        feet = len(self.robot.feet)
+
+        random = config.randomisation
+        self.engine = RolloutEngine(
+            self.robot,
+            num_envs,
+            timestep=config.simulation.timestep,
+            substeps=config.simulation.substeps,
+            threads=threads,
+            dynamics=Dynamics(
+                friction=self._uniform(random.friction, num_envs).double().numpy(),
+                base_mass=self._uniform(random.base_mass, num_envs).double().numpy(),
+                mass_scale=random.mass_scale,
+            ),
+        )
+        base = self.engine.model.body(self.robot.base).id
+        nominal_mass = float(self.engine.model.body_mass[base])
+        self.friction = torch.from_numpy(self.engine.friction.copy()).float()
+        self.base_mass = torch.from_numpy(self.engine.base_mass + nominal_mass).float()
+
+        self.gait = Gait(config.gait, self.default_pose, self.control_dt)
+        self.commands = Commands(config.commands, num_envs, self.generator)
+        self.rewards = Rewards(config.rewards, num_envs, feet)
+        self.noise = noise_scale(config.observations, self.num_actions)
+        actor_size, critic_size = 11 + 3 * self.num_actions, 21 + 4 * self.num_actions + 2 * feet
+        view = config.observations
+        self.actor_history = History(num_envs, view.actor_frames, actor_size, view.clip)
+        self.critic_history = History(num_envs, view.critic_frames, critic_size, view.clip)
+
+        self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long)
+        self.total_steps = 0
+        self.actions = [torch.zeros(num_envs, self.num_actions) for _ in range(3)]
+        self.last_dq = torch.zeros(num_envs, self.num_actions)
+        self.last_world_velocity = torch.zeros(num_envs, 6)
+        self.push = torch.zeros(num_envs, 5)
+        self.reference = torch.zeros(num_envs, self.num_actions)
+        self.terminated = torch.zeros(num_envs, dtype=torch.bool)
+        self.timed_out = torch.zeros(num_envs, dtype=torch.bool)
+        self.last_step: Step | None = None
+        self.reset()
+
+    def reset(self) -> TensorDict:
+        """Begin a new episode everywhere and return its first observations."""
+        self._reset(torch.arange(self.num_envs))
+        self.state = read_state(self.engine)
+        self.commands.follow_heading(self.state.euler[:, 2])
+        self._observe()
+        return self.get_observations()
+
+    def get_observations(self) -> TensorDict:
+        """Return what actor (``policy``) and critic see now."""
+        observations = {
+            "policy": self.actor_history.flat(),
+            "critic": self.critic_history.flat(),
+        }
+        return TensorDict(observations, batch_size=[self.num_envs])
+
+    def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict[str, Any]]:
+        """Advance all robots by one control step; the order of parts is Humanoid-Gym's."""
+        self._act(actions)
+        self.episode_length_buf += 1
+        self.total_steps += 1
+        self.state = read_state(self.engine)
+        self._command_and_push()
+        self._terminate()
+        rewards = self._reward()
+        extras: dict[str, Any] = {"time_outs": self.timed_out.float(), "log": {}}
+        done = self.terminated | self.timed_out
+        finished = done.nonzero().squeeze(-1)
+        if len(finished):
+            extras["log"] = self._reset(finished)
+            self.state = read_state(self.engine)
+            self.commands.follow_heading(self.state.euler[:, 2])
+        self._observe()
+        self.last_dq = self.state.dq
+        self.last_world_velocity = self._world_velocity
+        self.actions = [self.actions[0], *self.actions[:2]]
+        return self.get_observations(), rewards, done.long(), extras
+
+    def _act(self, raw: Tensor) -> None:
+        """Clip, delay and disturb the action, then hold the joint targets for one control step."""
+        action, random = self.cfg.actions, self.cfg.randomisation
+        applied = raw.clamp(-action.clip, action.clip)
+        if random.action_delay:
+            # One draw per robot mixes in the action applied before: a random low-pass.
+            share = random.action_delay * torch.rand(self.num_envs, 1, generator=self.generator)
+            applied = (1 - share) * applied + share * self.actions[1]
+        if random.action_noise:
+            applied = applied + random.action_noise * self._normal(applied) * applied
+        applied = applied.clamp(-action.clip, action.clip)
+        self.actions[0] = applied
+        start = self.reference if action.on_reference else self.default_pose
+        self.engine.step((start + action.scale * applied).double().numpy())
+
+    def _command_and_push(self) -> None:
+        resample = round(self.cfg.commands.resample_after / self.control_dt)
+        due = (self.episode_length_buf % resample == 0).nonzero().squeeze(-1)
+        if len(due):
+            self.commands.resample(due)
+        self.commands.follow_heading(self.state.euler[:, 2])
+        self._world_velocity = self.state.world_velocity
+        random = self.cfg.randomisation
+        if random.push_every and self.total_steps % round(random.push_every / self.control_dt) == 0:
+            self._push()
+
+    def _push(self) -> None:
+        random = self.cfg.randomisation
+        limits = torch.tensor([random.push_velocity] * 2 + [random.push_angular_velocity] * 3)
+        unit = 2 * torch.rand(self.num_envs, 5, generator=self.generator) - 1
+        self.push = limits * unit
+        everyone = np.arange(self.num_envs)
+        push = self.push.double().numpy()
+        self.engine.push(everyone, push[:, :2], push[:, 2:])
+        # Rewards see the velocity from before the push, except base_acc, as in Humanoid-Gym.
+        self._world_velocity = torch.cat(
+            [self.push[:, :2], self.state.world_velocity[:, 2:3], self.push[:, 2:]], dim=-1
+        )
+
+    def _terminate(self) -> None:
+        limits, state = self.cfg.terminations, self.state
+        fallen = state.base_force.norm(dim=-1) > limits.base_force
+        if limits.roll is not None:
+            fallen |= state.euler[:, 0].abs() > limits.roll
+        if limits.pitch is not None:
+            fallen |= state.euler[:, 1].abs() > limits.pitch
+        if limits.height is not None:
+            fallen |= state.base_position[:, 2] < limits.height
+        self.terminated = fallen
+        self.timed_out = self.episode_length_buf > self.max_episode_length
+
+    def _reward(self) -> Tensor:
+        state = self.state
+        step = Step(
+            config=self.cfg.rewards,
+            state=_with_world_velocity(state, self._world_velocity),
+            command=self.commands.values.clone(),
+            stance=self.gait.stance(self.episode_length_buf),
+            contact=state.foot_force[..., 2] > CONTACT_FORCE,
+            reference=self.reference,
+            default_pose=self.default_pose,
+            actions=(self.actions[0], self.actions[1], self.actions[2]),
+            last_dq=self.last_dq,
+            last_world_velocity=self.last_world_velocity,
+            control_dt=self.control_dt,
+        )
+        self.last_step = step
+        return self.rewards(step)
+
+    def _reset(self, envs: Tensor) -> dict[str, Tensor]:
+        """Begin new episodes in some environments; return what to log about the finished ones."""
+        count, numbers = len(envs), envs.numpy()
+        qpos = np.zeros((count, 7 + self.num_actions))
+        qpos[:, 2] = self.cfg.start_height
+        qpos[:, 3] = 1.0
+        spread = self.cfg.start_joint_noise
+        noise = spread * (2 * torch.rand(count, self.num_actions, generator=self.generator) - 1)
+        qpos[:, 7:] = (self.default_pose + noise).double().numpy()
+        self.engine.set_state(numbers, qpos, np.zeros((count, 6 + self.num_actions)))
+        heights = np.stack(
+            [self.engine.sensor(f"{foot}_position")[numbers, 2] for foot in self.robot.feet], axis=1
+        )
+        soles = torch.from_numpy(heights).float() - self.cfg.rewards.foot_offset
+        lengths = self.episode_length_buf[envs].float().mean() * self.control_dt
+        sums = self.rewards.reset(envs, soles)
+        duration = self.cfg.terminations.duration
+        log = {f"reward/{name}": values.mean() / duration for name, values in sums.items()}
+        log["episode_seconds"] = lengths
+        self.episode_length_buf[envs] = 0
+        self.commands.resample(envs)
+        self.actor_history.reset(envs)
+        self.critic_history.reset(envs)
+        for buffer in (*self.actions, self.last_dq, self.last_world_velocity):
+            buffer[envs] = 0.0
+        if self.last_step is not None:
+            self._world_velocity = self._world_velocity.clone()
+            self._world_velocity[envs] = 0.0
+        return log
+
+    def _observe(self) -> None:
+        state, view = self.state, self.cfg.observations
+        self.reference = self.gait.reference(self.episode_length_buf)
+        clock = self.gait.clock(self.episode_length_buf)
+        common = (view, clock, self.commands.values, state, self.default_pose, self.actions[0])
+        frame = actor_frame(*common)
+        if view.noise:
+            frame = frame + self.noise * self._normal(frame)
+        self.actor_history.push(frame)
+        self.critic_history.push(
+            critic_frame(
+                *common,
+                reference=self.reference,
+                push=self.push,
+                friction=self.friction,
+                base_mass=self.base_mass,
+                stance=self.gait.stance(self.episode_length_buf),
+                contact=state.foot_force[..., 2] > CONTACT_FORCE,
+            )
+        )
+
+    def _uniform(self, bounds: Range, count: int) -> Tensor:
+        low, high = bounds
+        return low + (high - low) * torch.rand(count, generator=self.generator)
+
+    def _normal(self, like: Tensor) -> Tensor:
+        return torch.randn(like.shape, generator=self.generator)
+
+
+def _with_world_velocity(state: RobotState, velocity: Tensor) -> RobotState:
+    if velocity is state.world_velocity:
+        return state
+    return RobotState(**{**vars(state), "world_velocity": velocity})

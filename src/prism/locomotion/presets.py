@@ -1,0 +1,94 @@
+"""Velocity tasks by name: ``paper`` (literal), ``g1`` (corrected), ``laptop`` (for two cores)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from prism.locomotion.config import (
+    ActionConfig,
+    GaitConfig,
+    ObservationConfig,
+    RandomisationConfig,
+    RewardConfig,
+    SimulationConfig,
+    TaskConfig,
+    TerminationConfig,
+)
+
+HUMANOID_GYM_WEIGHTS: tuple[tuple[str, float], ...] = (
+    ("tracking_lin_vel", 1.2),
+    ("tracking_ang_vel", 1.1),
+    ("track_vel_hard", 0.5),
+    ("low_speed", 0.2),
+    ("orientation", 1.0),
+    ("base_height", 0.2),
+    ("vel_mismatch_exp", 0.5),
+    ("base_acc", 0.2),
+    ("joint_pos", 1.6),
+    ("default_joint_pos", 0.5),
+    ("feet_air_time", 1.0),
+    ("feet_clearance", 1.0),
+    ("feet_contact_number", 1.2),
+    ("feet_distance", 0.2),
+    ("knee_distance", 0.2),
+    ("collision", -1.0),
+    ("feet_contact_forces", -0.01),
+    ("foot_slip", -0.05),
+    ("action_smoothness", -0.002),
+    ("torques", -1e-5),
+    ("dof_vel", -5e-4),
+    ("dof_acc", -1e-7),
+)
+"""The 22 terms of Humanoid-Gym."""
+
+# Swing moves hip pitch, knee and ankle pitch: thigh forward, knee bent, toes up.
+_G1_SWING = tuple(
+    (6 * foot + joint, foot, factor)
+    for foot in (0, 1)
+    for joint, factor in ((0, -1.0), (3, 2.0), (4, -1.0))
+)
+# Humanoid-Gym's joint numbers and signs, made for XBot; on the G1 they start at hip yaw.
+_XBOT_SWING = tuple(
+    (6 * foot + joint, foot, sign * factor)
+    for foot, sign in ((0, -1.0), (1, 1.0))
+    for joint, factor in ((2, 1.0), (3, 2.0), (4, 1.0))
+)
+
+# PhysX averages the feet's 0.1..2.0 with the ground's 0.6.
+_FULL_RANDOMISATION = RandomisationConfig(
+    friction=(0.35, 1.3),
+    base_mass=(-3.0, 3.0),
+    push_every=4.0,
+    action_delay=0.5,
+    action_noise=0.02,
+)
+
+_G1 = TaskConfig(
+    gait=GaitConfig(swing=_G1_SWING),
+    rewards=RewardConfig(weights=HUMANOID_GYM_WEIGHTS),
+    randomisation=_FULL_RANDOMISATION,
+)
+
+TASKS: dict[str, TaskConfig] = {
+    "paper": replace(
+        _G1,
+        gait=GaitConfig(swing=_XBOT_SWING, amplitude=0.17, from_default_pose=False),
+        rewards=RewardConfig(
+            weights=HUMANOID_GYM_WEIGHTS,
+            base_height=0.89,
+            foot_offset=0.05,
+            contact_force=700.0,
+            abduction_joints=((0, 1), (6, 7)),
+        ),
+        randomisation=replace(_FULL_RANDOMISATION, base_mass=(-5.0, 5.0)),
+        terminations=TerminationConfig(roll=None, pitch=None, height=None),
+    ),
+    "g1": _G1,
+    "laptop": replace(
+        _G1,
+        simulation=SimulationConfig(timestep=0.005, substeps=4),
+        actions=ActionConfig(on_reference=True),
+        observations=ObservationConfig(actor_frames=5),
+    ),
+}
+"""Task presets."""

@@ -1,0 +1,1 @@
+"""Robots and batched stepping on MuJoCo."""

@@ -1,0 +1,205 @@
+"""Stepping many robots at once in MuJoCo's own threads.
+
+:class:`RolloutEngine` keeps the state of all environments as arrays and lets ``mujoco.rollout``
+step them; it runs on every MuJoCo from 3.3 on. PD control happens inside the engine at the physics rate:
+the actuators are position servos whose torque is clipped to the motor's limit. A GPU engine would
+offer the same attributes and methods with tensors on its device.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prism.sim.robots.robot import Robot
+from prism.sim.scene import build_model, import_mujoco
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """What differs between environments; scalars apply to all of them."""
+
+    friction: np.ndarray | float = 1.0
+    """Sliding friction between feet and ground."""
+    base_mass: np.ndarray | float = 0.0
+    """Mass added to the base, kg; its inertia scales with its mass."""
+    mass_scale: np.ndarray | float = 1.0
+    """Factor on all masses and inertias."""
+
+
+class RolloutEngine:
+    """A batch of one robot, stepped by ``mujoco.rollout``.
+
+    Args:
+        robot: The robot.
+        num_envs: How many.
+        timestep: Physics step, s.
+        substeps: Physics steps per call of :meth:`step`.
+        threads: Simulation threads.
+        dynamics: Friction and masses per environment.
+
+    Attributes:
+        qpos: Positions, (N, 7 + joints): base position, base quaternion wxyz, joint angles.
+        qvel: Velocities, (N, 6 + joints): base linear (world), base angular (body), joints.
+        model: The nominal ``mjModel``.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        num_envs: int,
+        *,
+        timestep: float,
+        substeps: int,
+        threads: int = 1,
+        dynamics: Dynamics | None = None,
+    ) -> None:
+        mujoco = import_mujoco()
+        from mujoco import rollout
+
+        if num_envs < 1 or substeps < 1 or threads < 1:
+            raise ValueError(
+                "RolloutEngine: num_envs, substeps and threads must be at least 1, got "
+                f"{num_envs}, {substeps} and {threads}."
+            )
+        self.robot = robot
+        self.num_envs = num_envs
+        self.substeps = substeps
+        self.timestep = timestep
+        self.model = build_model(robot, timestep=timestep)
+        self._data = [mujoco.MjData(self.model) for _ in range(threads)]
+        self._pool = rollout.Rollout(nthread=threads if threads > 1 else 0)
+        self._sensors = _sensor_columns(self.model)
+        joints = len(robot.joints)
+        self._state = np.zeros((num_envs, 1 + 7 + joints + 6 + joints))
+        self._trajectory = np.zeros((num_envs, substeps, self._state.shape[1]))
+        self._readings = np.zeros((num_envs, substeps, self.model.nsensordata))
+        self._control = np.zeros((num_envs, substeps, joints))
+        self._targets = np.zeros((num_envs, joints))
+        self.qpos = self._state[:, 1 : 8 + joints]
+        self.qvel = self._state[:, 8 + joints :]
+        self.qpos[:] = self.model.qpos0
+        self._stiffness = np.array([joint.stiffness for joint in robot.joints])
+        self._damping = np.array([joint.damping for joint in robot.joints])
+        self.torque_limit = self.model.actuator_forcerange[:, 1].copy()
+        self.set_dynamics(dynamics or Dynamics())
+
+    def set_dynamics(self, dynamics: Dynamics) -> None:
+        """Give every environment its friction and masses; keeps the state."""
+        self.dynamics = dynamics
+        self.friction, self.base_mass, scale = (
+            np.broadcast_to(np.asarray(value, dtype=float), (self.num_envs,))
+            for value in (dynamics.friction, dynamics.base_mass, dynamics.mass_scale)
+        )
+        made: dict[tuple[float, float, float], Any] = {}
+        self._models = []
+        for key in zip(
+            self.friction.tolist(), self.base_mass.tolist(), scale.tolist(), strict=True
+        ):
+            if key not in made:
+                made[key] = self._vary(*key)
+            self._models.append(made[key])
+
+    def _vary(self, friction: float, added_mass: float, scale: float) -> Any:
+        if friction <= 0 or scale <= 0:
+            raise ValueError(
+                f"Dynamics: friction and mass_scale must be positive, got {friction} and {scale}."
+            )
+        model = copy.copy(self.model)
+        soles = [i for i in range(model.ngeom) if "_sole_" in model.geom(i).name]
+        model.geom_friction[soles, 0] = friction
+        base = model.body(self.robot.base).id
+        factor = 1 + added_mass / self.model.body_mass[base]
+        if factor <= 0:
+            raise ValueError(
+                f"Dynamics: base_mass {added_mass} kg would leave the base "
+                f"({self.model.body_mass[base]:.2f} kg) without mass."
+            )
+        model.body_mass[base] *= factor
+        model.body_inertia[base] *= factor
+        model.body_mass[:] *= scale
+        model.body_inertia[:] *= scale
+        import_mujoco().mj_setConst(model, self._data[0])
+        return model
+
+    def step(self, targets: np.ndarray) -> None:
+        """Hold the joint targets (N, joints) for ``substeps`` physics steps."""
+        self._control[:] = targets[:, None, :]
+        self._pool.rollout(
+            self._models, self._data, self._state, self._control,
+            skip_checks=True, nstep=self.substeps, state=self._trajectory,
+            sensordata=self._readings,
+        )  # fmt: skip
+        self._state[:] = self._trajectory[:, -1]
+        self._targets[:] = targets
+
+    def set_state(self, envs: np.ndarray, qpos: np.ndarray, qvel: np.ndarray) -> None:
+        """Place some environments in given states and read their sensors there."""
+        self.qpos[envs] = qpos
+        self.qvel[envs] = qvel
+        self._targets[envs] = qpos[:, 7:]
+        # Sensors are evaluated before the integration, so one discarded step reads them here.
+        states = np.ascontiguousarray(self._state[envs])
+        readings = np.zeros((len(envs), 1, self.model.nsensordata))
+        self._pool.rollout(
+            [self._models[i] for i in envs], self._data, states,
+            np.ascontiguousarray(self._targets[envs][:, None]), skip_checks=True, nstep=1,
+            state=np.zeros((len(envs), 1, states.shape[1])), sensordata=readings,
+        )  # fmt: skip
+        self._readings[envs, -1] = readings[:, 0]
+
+    def push(self, envs: np.ndarray, planar: np.ndarray, angular: np.ndarray) -> None:
+        """Overwrite planar (N, 2) and angular (N, 3) base velocity, both in world axes."""
+        self.qvel[envs, :2] = planar
+        rotation = _rotation(self.qpos[envs, 3:7])
+        self.qvel[envs, 3:6] = np.einsum("nji,nj->ni", rotation, angular)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Return all that later steps depend on; dynamics are the caller's to keep."""
+        return {
+            "state": self._state.copy(),
+            "targets": self._targets.copy(),
+            "readings": self._readings[:, -1].copy(),
+        }
+
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from a saved state."""
+        self._state[:] = state["state"]
+        self._targets[:] = state["targets"]
+        self._readings[:, -1] = state["readings"]
+
+    def sensor(self, name: str) -> np.ndarray:
+        """Return the last reading of a sensor, (N, dim); it was taken one physics step ago."""
+        return self._readings[:, -1, self._sensors[name]]
+
+    def torque(self) -> np.ndarray:
+        """Return the clipped torque of the PD law at the present state, (N, joints)."""
+        joints = len(self.robot.joints)
+        q, dq = self.qpos[:, 7:], self.qvel[:, 6 : 6 + joints]
+        raw = self._stiffness * (self._targets - q) - self._damping * dq
+        return np.clip(raw, -self.torque_limit, self.torque_limit)
+
+
+def _sensor_columns(model: Any) -> dict[str, slice]:
+    columns = {}
+    for i in range(model.nsensor):
+        sensor = model.sensor(i)
+        start, width = int(sensor.adr[0]), int(sensor.dim[0])
+        columns[sensor.name] = slice(start, start + width)
+    return columns
+
+
+def _rotation(quaternion: np.ndarray) -> np.ndarray:
+    """Rotation matrices (N, 3, 3) of quaternions wxyz."""
+    w, x, y, z = quaternion.T
+    return np.stack(
+        [
+            1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
+            2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+            2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y),
+        ],
+        axis=-1,
+    ).reshape(-1, 3, 3)  # fmt: skip
