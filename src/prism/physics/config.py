@@ -46,11 +46,11 @@ class PhysicsConfig:
     """Parameters of every arm, within 1 % (twice as many for the larger MLP)."""
     head: int = 64
     """Width of the two hidden layers that follow every front layer."""
-    steps: int = 2000
+    steps: int = 1600
     """Optimiser steps."""
     batch: int = 256
     """States per optimiser step."""
-    learning_rates: tuple[float, ...] = (3e-3, 7e-3, 1.5e-2, 3e-2)
+    learning_rates: tuple[float, ...] = (5e-3, 1e-2, 2e-2, 4e-2)
     """Peak learning rates of the sweep, the same for every arm."""
     curve_points: int = 12
     """How often the validation error is recorded during training."""
@@ -91,7 +91,7 @@ QUICK = PhysicsConfig(
     test_episodes=3,
     episode_seconds=2.0,
     steps=150,
-    learning_rates=(6e-3, 2e-2),
+    learning_rates=(1e-2, 2e-2),
     curve_points=3,
 )
 """A run of seconds that checks the machinery; its numbers mean nothing."""

@@ -32,7 +32,8 @@ figcaption, .note { color: #555; font-size: 0.88rem; max-width: 46rem; }
   gap: 0.4rem 1.6rem; align-items: start; }
 .scene { max-width: 680px; }
 .scroll { overflow-x: auto; }
-table { border-collapse: separate; border-spacing: 0; font-size: 0.86rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: separate; border-spacing: 0; font-size: 0.86rem;
+  font-variant-numeric: tabular-nums; }
 th, td { padding: 0.32rem 0.6rem; text-align: right; border-bottom: 1px solid #e2e2e2;
   white-space: nowrap; vertical-align: top; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; }
