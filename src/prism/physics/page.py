@@ -69,7 +69,7 @@ def render_page(
         command: The command that makes this page again.
     """
     sections = [
-        _question(config),
+        _question(),
         f"<div class='scene'>{_figure(pictures['strobe'], _STROBE_CAPTION)}</div>",
         "<h2>What came out</h2>",
         _verdict(summaries, config),
@@ -80,7 +80,7 @@ def render_page(
         "<h2>While learning</h2>",
         _figure(pictures["curves"], "Validation error, geometric mean over targets and seeds."),
         _products(results, pictures),
-        _method(config, summaries),
+        _method(config),
         _reproduce(results, command),
     ]
     return (
@@ -92,14 +92,15 @@ def render_page(
     )
 
 
-def _question(config: PhysicsConfig) -> str:
+def _question() -> str:
     return (
         "<h1>Physics from first-order signals</h1>"
         "<p>A robot measures positions, velocities and torques, while power, kinetic energy, "
         "Coriolis torques and contact power are products of them. Can a small network of a fixed "
         "size learn those products from the raw signals, and does it help to build products into "
-        "its first layer? Here a simulated four-joint arm gives the exact answers, and every arm "
-        "of the comparison gets the same data, steps and number of parameters.</p>"
+        "its first layer? Here a simulated four-joint arm gives the exact answers; every network "
+        "gets the same data and steps and, apart from one larger MLP, the same number of "
+        "parameters.</p>"
     )
 
 
@@ -119,7 +120,7 @@ def _verdict(summaries: Sequence[ArmSummary], config: PhysicsConfig) -> str:
     )
     return (
         f"<ul>{items}</ul><p class='note'>Errors are the share of variance left unexplained "
-        f"(1 &minus; R²): mean and 95 % interval over {config.seeds} seeds. &ldquo;Not "
+        f"(1 &minus; R²): geometric mean and 95 % interval over {config.seeds} seeds. &ldquo;Not "
         "separable&rdquo; means that the intervals overlap. These sentences are computed from the "
         "numbers below.</p>"
     )
@@ -149,7 +150,7 @@ def _tables(summaries: Sequence[ArmSummary], config: PhysicsConfig) -> str:
         f" {escape(s.contender.label)} chose the edge of the sweep." for s in summaries if s.at_edge
     )
     return (
-        f"{tables}<p class='note'>Shaded: lowest error among arms of equal size. The larger MLP "
+        f"{tables}<p class='note'>Shaded: lowest error among networks of equal size. The larger MLP "
         f"(grey) has twice the parameters and stands outside that comparison.{edge}</p>"
     )
 
@@ -172,7 +173,7 @@ def _table(summaries: Sequence[ArmSummary], dataset: str) -> str:
             f"<td>{s.parameters:,}</td><td>{s.learning_rate:g}</td></tr>"
         )
     return (
-        f"<table><thead><tr><th>Arm</th>{head}<th>Parameters</th><th>Learning rate</th>"
+        f"<table><thead><tr><th>Network</th>{head}<th>Parameters</th><th>Learning rate</th>"
         f"</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
@@ -234,7 +235,7 @@ def _written(product: Mapping[str, Any]) -> str:
     )
 
 
-def _method(config: PhysicsConfig, summaries: Sequence[ArmSummary]) -> str:
+def _method(config: PhysicsConfig) -> str:
     rates = ", ".join(f"{rate:g}" for rate in config.learning_rates)
     episodes = config.train_episodes, config.validation_episodes, config.test_episodes
     definitions = "".join(
@@ -257,7 +258,7 @@ def _method(config: PhysicsConfig, summaries: Sequence[ArmSummary]) -> str:
         f"{config.budget:,} parameters allow, within 1 %. PRISM of degree 1 is the "
         "<code>linear</code> interaction.</li>"
         f"<li>Training: Adam, warm-up and cosine schedule, {config.steps:,} steps of "
-        f"{config.batch} states. Each arm chose its learning rate among {rates} by the validation "
+        f"{config.batch} states. Each network chose its learning rate among {rates} by the validation "
         f"error of seed {TUNING_SEED}, which is not reported.</li>"
         f"<li>Intervals: 95 % t intervals of the logarithm over {config.seeds} seeds (geometric "
         "mean). Seeds change the initial weights and the order of the batches; the data stay the "
