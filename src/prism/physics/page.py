@@ -150,8 +150,8 @@ def _tables(summaries: Sequence[ArmSummary], config: PhysicsConfig) -> str:
         f" {escape(s.contender.label)} chose the edge of the sweep." for s in summaries if s.at_edge
     )
     return (
-        f"{tables}<p class='note'>Shaded: lowest error among networks of equal size. The larger MLP "
-        f"(grey) has twice the parameters and stands outside that comparison.{edge}</p>"
+        f"{tables}<p class='note'>Shaded: lowest error among networks of equal size. The larger "
+        f"MLP (grey) has twice the parameters and stands outside that comparison.{edge}</p>"
     )
 
 
@@ -258,8 +258,8 @@ def _method(config: PhysicsConfig) -> str:
         f"{config.budget:,} parameters allow, within 1 %. PRISM of degree 1 is the "
         "<code>linear</code> interaction.</li>"
         f"<li>Training: Adam, warm-up and cosine schedule, {config.steps:,} steps of "
-        f"{config.batch} states. Each network chose its learning rate among {rates} by the validation "
-        f"error of seed {TUNING_SEED}, which is not reported.</li>"
+        f"{config.batch} states. Each network chose its learning rate among {rates} by the "
+        f"validation error of seed {TUNING_SEED}, which is not reported.</li>"
         f"<li>Intervals: 95 % t intervals of the logarithm over {config.seeds} seeds (geometric "
         "mean). Seeds change the initial weights and the order of the batches; the data stay the "
         "same, so the intervals do not cover another draw of episodes.</li></ul>"
