@@ -1,7 +1,8 @@
 """The reward terms of Humanoid-Gym, one function a term.
 
 A term maps the present step to a value per environment; :class:`Rewards` weighs and adds them.
-Terms with memory are classes with ``reset``. Register a new one with :func:`term`, then give it a weight.
+Terms with memory are classes with ``reset``. Register a new one with :func:`term`, then give it a
+weight.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Stepping many robots at once in MuJoCo's own threads.
 
 :class:`RolloutEngine` keeps the state of all environments as arrays and lets ``mujoco.rollout``
-step them; it runs on every MuJoCo from 3.3 on. PD control happens inside the engine at the physics rate:
-the actuators are position servos whose torque is clipped to the motor's limit. A GPU engine would
-offer the same attributes and methods with tensors on its device.
+step them; it runs on every MuJoCo from 3.3 on. PD control happens inside the engine at the physics
+rate: the actuators are position servos whose torque is clipped to the motor's limit. A GPU engine
+would offer the same attributes and methods with tensors on its device.
 """
 
 from __future__ import annotations
