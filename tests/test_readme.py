@@ -1,5 +1,6 @@
 """The README's Python snippets run as they stand, in the order in which they are printed."""
 
+import copy
 import importlib.util
 import os
 import re
@@ -23,9 +24,9 @@ def user_variables(snippet):
     spec = importlib.util.spec_from_file_location("train_rsl_rl_example", path)
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    train_cfg = example.training_config()
+    train_cfg = copy.deepcopy(example.CONFIG)
     del train_cfg["actor"]
-    return {"env": example.PendulumEnv(num_envs=8), "train_cfg": train_cfg}
+    return {"env": example.Pendulums(8), "train_cfg": train_cfg}
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=titles())
@@ -42,7 +43,7 @@ CHECKS = {
     "frame_names": lambda ns: _learned(ns),
     "OnPolicyRunner": lambda ns: _actor_is(ns["runner"].alg.actor, "GatedModel"),
     "from_linear": lambda ns: _actor_is(ns["policy"]["state_proj"], "PolynomialLayer"),
-    "by=\"flops\"": lambda ns: _same_size(ns),
+    'by="flops"': lambda ns: _same_size(ns),
     "export_onnx": lambda ns: _single_file(),
 }
 

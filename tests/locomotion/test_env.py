@@ -137,6 +137,25 @@ def test_same_seed_same_run_other_seed_other_run():
     assert not torch.equal(one[0], other[0])
 
 
+@pytest.mark.parametrize("preset", ["g1", "laptop"])
+def test_state_dict_continues_exactly(preset):
+    env = make(TASKS[preset], num_envs=8, seed=3)
+    env.episode_length_buf[:] = torch.arange(8) * 110
+    for i in range(10):
+        env.step(3 * actions(env, i))
+    saved = env.state_dict()
+    other = make(TASKS[preset], num_envs=8, seed=3)
+    other.load_state_dict(saved)
+    for i in range(10, 60):
+        one, two = env.step(3 * actions(env, i)), other.step(3 * actions(env, i))
+        assert torch.equal(one[0]["policy"], two[0]["policy"])
+        assert torch.equal(one[0]["critic"], two[0]["critic"])
+        assert torch.equal(one[1], two[1])
+        assert torch.equal(one[2], two[2])
+    with pytest.raises(ValueError, match=r"differ in .*actor_history"):
+        make(TASKS[preset], num_envs=4).load_state_dict(saved)
+
+
 def test_action_reaches_the_joint_target():
     env = make()
     a = actions(env, 0)

@@ -24,6 +24,10 @@ except ImportError as error:
     raise missing_extra("prism.locomotion", "locomotion", error) from error
 
 
+_BUFFERS = ("episode_length_buf", "last_dq", "last_world_velocity", "push", "reference")
+"""Tensors that are saved by name."""
+
+
 class VelocityEnv:
     """A batch of robots that follow velocity commands; implements rsl_rl's ``VecEnv``.
 
@@ -131,6 +135,51 @@ class VelocityEnv:
         self.last_world_velocity = self._world_velocity
         self.actions = [self.actions[0], *self.actions[:2]]
         return self.get_observations(), rewards, done.long(), extras
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return all that later steps depend on, so that a run can go on exactly."""
+        tensors = {f"engine.{k}": torch.from_numpy(v) for k, v in self.engine.state_dict().items()}
+        tensors |= {f"{name}": getattr(self, name) for name in _BUFFERS}
+        for i, action in enumerate(self.actions):
+            tensors[f"actions.{i}"] = action
+        tensors["commands.values"] = self.commands.values
+        tensors["commands.heading"] = self.commands.heading
+        tensors["actor_history"] = self.actor_history.values
+        tensors["critic_history"] = self.critic_history.values
+        tensors["rewards.sums"] = self.rewards.sums
+        for name, term in self.rewards.terms.items():
+            tensors |= {f"rewards.{name}.{k}": v for k, v in term.state_dict().items()}
+        tensors["total_steps"] = torch.tensor(self.total_steps)
+        tensors["generator"] = self.generator.get_state()
+        return {name: tensor.clone() for name, tensor in tensors.items()}
+
+    def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from a saved state; the environment must have been built alike, seed included."""
+        expected = {name: list(tensor.shape) for name, tensor in self.state_dict().items()}
+        given = {name: list(tensor.shape) for name, tensor in tensors.items()}
+        if given != expected:
+            wrong = sorted(k for k in expected.keys() | given if expected.get(k) != given.get(k))
+            raise ValueError(
+                f"The saved environment does not fit this one; they differ in {', '.join(wrong)}. "
+                "Use the same task and the same number of environments."
+            )
+        tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+        engine = {k: tensors[f"engine.{k}"].numpy() for k in self.engine.state_dict()}
+        self.engine.load_state_dict(engine)
+        for name in _BUFFERS:
+            setattr(self, name, tensors[name])
+        self.actions = [tensors[f"actions.{i}"] for i in range(3)]
+        self.commands.values = tensors["commands.values"]
+        self.commands.heading = tensors["commands.heading"]
+        self.actor_history.values = tensors["actor_history"]
+        self.critic_history.values = tensors["critic_history"]
+        self.rewards.sums = tensors["rewards.sums"]
+        for name, term in self.rewards.terms.items():
+            prefix = f"rewards.{name}."
+            term.load_state_dict({k: tensors[prefix + k] for k in term.state_dict()})
+        self.total_steps = int(tensors["total_steps"])
+        self.generator.set_state(tensors["generator"])
+        self.state = read_state(self.engine)
 
     def _act(self, raw: Tensor) -> None:
         """Clip, delay and disturb the action, then hold the joint targets for one control step."""

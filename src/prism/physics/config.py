@@ -40,7 +40,7 @@ class PhysicsConfig:
     """Time between two recorded states."""
     extrapolation: float = 1.5
     """Factor on velocities and torques of the test states in the extrapolation set."""
-    data_seed: int = 7
+    data_seed: int = 11
     """Seed of the excitation."""
     budget: int = 16_000
     """Parameters of every arm, within 1 % (twice as many for the larger MLP)."""
@@ -50,7 +50,7 @@ class PhysicsConfig:
     """Optimiser steps."""
     batch: int = 256
     """States per optimiser step."""
-    learning_rates: tuple[float, ...] = (5e-3, 1e-2, 2e-2, 4e-2)
+    learning_rates: tuple[float, ...] = (5e-3, 1e-2, 2e-2, 4e-2, 8e-2)
     """Peak learning rates of the sweep, the same for every arm."""
     curve_points: int = 12
     """How often the validation error is recorded during training."""
