@@ -236,6 +236,42 @@ def test_warmup_is_constant_within_an_iteration():
     assert seen == [0] * passes + [1] * passes + [2] * passes
 
 
+def used_in_a_rollout(model):
+    with torch.no_grad():
+        model(observation(4, 12))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        used_in_a_rollout,
+        lambda model: model.eval()(observation(4, 12)),
+        lambda model: model.update_normalization(observation(4, 12)),
+        lambda model: model.state_dict(),
+        lambda model: model.as_jit(),
+        lambda model: model.as_onnx(),
+    ],
+    ids=["rollout", "evaluation", "normalisation", "checkpoint", "jit", "onnx"],
+)
+def test_an_update_counts_once_whatever_ends_it(end):
+    model = make(ResidualModel)
+    for _ in range(3):  # minibatches of one update
+        model(observation(4, 12)).sum().backward()
+    assert model.encoder.warmup.count == 0
+    end(model)
+    end(model)
+    assert model.encoder.warmup.count == 1
+
+
+def test_loading_replaces_the_count():
+    model, other = make(ResidualModel), make(ResidualModel)
+    other.encoder.warmup.advance(7)
+    model(observation(4, 12)).sum().backward()
+    model.load_state_dict(other.state_dict())
+    used_in_a_rollout(model)
+    assert model.encoder.warmup.count == 7
+
+
 def test_a_copy_counts_its_own_updates():
     model = make(ResidualModel)
     twin = copy.deepcopy(model)
