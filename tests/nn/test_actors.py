@@ -9,7 +9,6 @@ from prism.nn import (
     ActorConfig,
     GatedActorConfig,
     ResidualActorConfig,
-    actor_config,
     build_actor,
     count_flops,
     count_parameters,
@@ -70,8 +69,7 @@ def test_config_is_frozen_and_survives_json():
         GatedActorConfig(degree=3, warmup=7),
         ResidualActorConfig(latent=12),
     ):
-        data = json.loads(json.dumps(config.to_dict()))
-        assert actor_config(data.pop("name"), **data) == config
+        assert ActorConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
         with pytest.raises(dataclasses.FrozenInstanceError):
             config.hidden = (1,)
 
@@ -94,6 +92,7 @@ def test_warmup_and_bound_reach_the_layer():
         (lambda: build_actor("gatd", 6, 2), ["actor 'gatd'", "gated, mlp, residual", "'gated'?"]),
         (lambda: build_actor("mlp", 6, 2, degree=2), ["'degree'", "'mlp'", "hidden, activation"]),
         (lambda: build_actor("gated", 6, 2, degree=0), ["degree", "0"]),
+        (lambda: ActorConfig.from_dict({"hidden": [3]}), ["actor ''", "gated, mlp, residual"]),
         (lambda: build_actor("gated", 0, 2), ["in_features", "0"]),
         (lambda: build_actor("mlp", 6, 2, hidden=(8, 0)), ["hidden width", "0"]),
         (lambda: build_actor("mlp", 6, 2, activation="rleu"), ["'rleu'", "'relu'?"]),

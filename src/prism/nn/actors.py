@@ -45,8 +45,14 @@ class ActorConfig:
         return in_features
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the config as plain data; :func:`actor_config` reads it back."""
+        """Return the config as plain data, with its name."""
         return {"name": self.name, **asdict(self), "hidden": list(self.hidden)}
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> "ActorConfig":
+        """Read what :meth:`to_dict` wrote; unknown names and keys are errors."""
+        options = dict(data)
+        return actor_config(options.pop("name", ""), **options)
 
 
 @dataclass(frozen=True)

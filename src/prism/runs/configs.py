@@ -21,6 +21,8 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "to_dict"):  # a config that knows its own name, e.g. one of several actors
+        return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return to_dict(value)
     if isinstance(value, tuple | list):
@@ -49,6 +51,8 @@ def from_dict(kind: type[T], data: dict[str, Any], where: str = "config") -> T:
 
 
 def _typed(hint: Any, value: Any, where: str) -> Any:
+    if hasattr(hint, "from_dict"):
+        return hint.from_dict(value)
     if dataclasses.is_dataclass(hint):
         return from_dict(typing.cast(type, hint), value, where)
     origin = typing.get_origin(hint)

@@ -9,6 +9,7 @@ would offer the same attributes and methods with tensors on its device.
 from __future__ import annotations
 
 import copy
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +80,7 @@ class RolloutEngine:
         self._readings = np.zeros((num_envs, substeps, self.model.nsensordata))
         self._control = np.zeros((num_envs, substeps, joints))
         self._targets = np.zeros((num_envs, joints))
+        self._seconds = 0.0
         self.qpos = self._state[:, 1 : 8 + joints]
         self.qvel = self._state[:, 8 + joints :]
         self.qpos[:] = self.model.qpos0
@@ -127,6 +129,7 @@ class RolloutEngine:
 
     def step(self, targets: np.ndarray) -> None:
         """Hold the joint targets (N, joints) for ``substeps`` physics steps."""
+        start = time.perf_counter()
         self._control[:] = targets[:, None, :]
         self._pool.rollout(
             self._models, self._data, self._state, self._control,
@@ -135,6 +138,12 @@ class RolloutEngine:
         )  # fmt: skip
         self._state[:] = self._trajectory[:, -1]
         self._targets[:] = targets
+        self._seconds += time.perf_counter() - start
+
+    def take_seconds(self) -> float:
+        """Return the time spent stepping since the last call."""
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
 
     def set_state(self, envs: np.ndarray, qpos: np.ndarray, qvel: np.ndarray) -> None:
         """Place some environments in given states and read their sensors there."""

@@ -8,9 +8,10 @@ from prism._extras import missing_extra
 from prism.sim.robots.robot import Robot
 
 # The solver needs 2.4 to 3.6 iterations on average; the cap keeps a bad contact from stalling all.
+# Without autoreset a diverged simulation shows as NaN and stops training; with it, it goes unseen.
 _SCENE = """
   <option timestep="{timestep}" integrator="implicitfast" solver="Newton" iterations="5"
-    ls_iterations="8"/>
+    ls_iterations="8"><flag autoreset="disable"/></option>
   <visual><quality shadowsize="2048"/><global offwidth="1280" offheight="960"/></visual>
   <asset>
     <texture name="sky" type="skybox" builtin="gradient" rgb1="0.93 0.95 0.98" rgb2="0.62 0.72 0.84"

@@ -1,0 +1,86 @@
+"""From our configs to rsl_rl's: networks and PPO."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import fields
+from typing import Any
+
+from prism._extras import missing_extra
+from prism.learn.config import PPOConfig, TrainConfig
+from prism.locomotion.env import VelocityEnv
+from prism.nn import ActorConfig
+
+try:
+    from rsl_rl.algorithms import PPO
+except ImportError as error:
+    raise missing_extra("prism.learn", "locomotion", error) from error
+
+_MODELS = {
+    "mlp": "MLPModel",
+    "gated": "prism.integrations.rsl_rl:GatedModel",
+    "residual": "prism.integrations.rsl_rl:ResidualModel",
+}
+
+
+def make_ppo(config: TrainConfig, env: VelocityEnv, parallel: dict[str, int] | None = None) -> PPO:
+    """Build rsl_rl's PPO for a task.
+
+    Args:
+        config: The run.
+        env: The environments.
+        parallel: ``global_rank``, ``local_rank`` and ``world_size`` in data-parallel training.
+    """
+    settings: dict[str, Any] = {
+        "num_steps_per_env": config.ppo.steps,
+        "obs_groups": {"actor": ["policy"], "critic": ["critic"]},
+        "actor": _actor_settings(config.actor, config.ppo),
+        "critic": {
+            "class_name": "MLPModel",
+            "hidden_dims": list(config.critic_hidden),
+            "activation": "elu",
+            "obs_normalization": config.ppo.normalise_observations,
+        },
+        "algorithm": _algorithm_settings(config.ppo),
+        "multi_gpu": parallel,
+    }
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints the networks
+        return PPO.construct_algorithm(env.get_observations(), env, settings, "cpu")  # type: ignore[arg-type]
+
+
+def _actor_settings(actor: ActorConfig, ppo: PPOConfig) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "class_name": _MODELS[actor.name],
+        "hidden_dims": list(actor.hidden),
+        "activation": actor.activation,
+        "obs_normalization": ppo.normalise_observations,
+        "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": ppo.initial_std},
+    }
+    shared = ("hidden", "activation")
+    settings |= {f.name: getattr(actor, f.name) for f in fields(actor) if f.name not in shared}
+    return settings
+
+
+def _algorithm_settings(ppo: PPOConfig) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "class_name": "PPO",
+        "num_learning_epochs": ppo.epochs,
+        "num_mini_batches": ppo.minibatches,
+        "clip_param": ppo.clip,
+        "gamma": ppo.gamma,
+        "lam": ppo.gae_lambda,
+        "value_loss_coef": ppo.value_weight,
+        "entropy_coef": ppo.entropy_weight,
+        "learning_rate": ppo.learning_rate,
+        "max_grad_norm": ppo.gradient_norm,
+        "use_clipped_value_loss": ppo.clip_value_loss,
+        "schedule": "adaptive" if ppo.schedule == "adaptive" else "fixed",
+        "desired_kl": ppo.desired_kl,
+    }
+    if ppo.mirror:
+        settings["symmetry_cfg"] = {
+            "use_data_augmentation": True,
+            "data_augmentation_func": "prism.locomotion.mirror:augment",
+        }
+    return settings

@@ -1,0 +1,153 @@
+"""Training presets and the arms of a comparison, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from prism.learn.config import PPOConfig, TrainConfig
+from prism.locomotion.config import TaskConfig
+from prism.locomotion.presets import TASKS
+from prism.nn import ActorConfig, GatedActorConfig, ResidualActorConfig, build_actor, matched_mlp
+from prism.nn._checks import check_choice
+
+ARMS = ("mlp", "mlp-larger", "gated", "residual")
+"""Arms by name; ``mlp-larger`` is the plain MLP with as many parameters as ``gated``."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What a preset fixes for every arm."""
+
+    hidden: tuple[int, ...]
+    """Hidden widths of the actor's trunk."""
+    latent: int
+    """Width of the interaction stage."""
+    critic_hidden: tuple[int, ...]
+    """Hidden widths of the critic."""
+    envs: int
+    """Environments."""
+    iterations: int
+    """Policy updates."""
+    checkpoint_every: int
+    """Iterations between checkpoints."""
+    warmup: int
+    """Policy updates over which the residual actor's polynomial fades in."""
+    ppo: PPOConfig
+    """The learner."""
+
+
+_PAPER = Preset(
+    hidden=(512, 256, 128),
+    latent=256,
+    critic_hidden=(768, 256, 128),
+    envs=4096,
+    iterations=3001,
+    checkpoint_every=100,
+    warmup=500,
+    ppo=PPOConfig(),
+)
+
+PRESETS: dict[str, Preset] = {
+    "paper": _PAPER,
+    "g1": replace(
+        _PAPER,
+        envs=256,
+        iterations=600,
+        checkpoint_every=20,
+        warmup=100,
+        ppo=PPOConfig(
+            steps=24,
+            epochs=5,
+            learning_rate=3e-4,
+            schedule="linear",
+            final_learning_rate=1e-4,
+            decay_samples=10e6,
+            gamma=0.99,
+            gae_lambda=0.95,
+            clip_value_loss=False,
+            entropy_weight=0.005,
+            initial_std=0.5,
+            normalise_observations=True,
+        ),
+    ),
+    "laptop": Preset(
+        hidden=(256, 128, 64),
+        latent=96,
+        critic_hidden=(256, 128, 64),
+        envs=256,
+        iterations=600,
+        checkpoint_every=20,
+        warmup=100,
+        ppo=PPOConfig(
+            steps=24,
+            epochs=5,
+            learning_rate=1e-3,
+            schedule="linear",
+            final_learning_rate=2e-4,
+            decay_samples=5e6,
+            gamma=0.99,
+            gae_lambda=0.95,
+            clip_value_loss=False,
+            entropy_weight=0.005,
+            initial_std=0.5,
+            normalise_observations=True,
+        ),
+    ),
+}
+"""Training presets by name; the task of the same name belongs to each."""
+
+
+def observation_size(task: TaskConfig) -> tuple[int, int]:
+    """Return (actor inputs, actions) of a task."""
+    from prism.sim.robots import make_robot
+
+    joints = len(make_robot(task.robot).joints)
+    return task.observations.actor_frames * (11 + 3 * joints), joints
+
+
+def make_arm(arm: str, preset: Preset, task: TaskConfig, **options: Any) -> ActorConfig:
+    """Return the actor config of an arm.
+
+    Args:
+        arm: One of :data:`ARMS`.
+        preset: Sizes shared by all arms.
+        task: The task, for the observation size.
+        **options: Further fields of the actor's config, e.g. ``degree``.
+    """
+    check_choice("actor", arm, ARMS)
+    if arm == "mlp":
+        return ActorConfig(hidden=preset.hidden, **options)
+    if arm == "residual":
+        options = {"warmup": preset.warmup, **options}
+        return ResidualActorConfig(hidden=preset.hidden, latent=preset.latent, **options)
+    gated = GatedActorConfig(hidden=preset.hidden, latent=preset.latent, **options)
+    if arm == "gated":
+        return gated
+    inputs, outputs = observation_size(task)
+    return matched_mlp(build_actor(gated, inputs, outputs)).config
+
+
+def make_config(preset: str, arm: str, *, seed: int = 1, **options: Any) -> TrainConfig:
+    """Return the full config of a run by preset and arm.
+
+    Args:
+        preset: One of :data:`PRESETS`.
+        arm: One of :data:`ARMS`.
+        seed: Training seed.
+        **options: Further fields of the actor's config, e.g. ``degree``.
+    """
+    settings = PRESETS[check_choice("preset", preset, PRESETS)]
+    task = TASKS[preset]
+    return TrainConfig(
+        preset=preset,
+        arm=arm,
+        task=task,
+        actor=make_arm(arm, settings, task, **options),
+        critic_hidden=settings.critic_hidden,
+        ppo=settings.ppo,
+        envs=settings.envs,
+        iterations=settings.iterations,
+        seed=seed,
+        checkpoint_every=settings.checkpoint_every,
+    )
