@@ -4,7 +4,7 @@
 
 All contenders of a row are timed in turn, round after round in random order, so that a busy machine
 slows all sides alike; a ratio compares lower quartiles. The floor is ``nn.Linear(d, K*r)``: the
-same GEMM and nothing else. Explicit monomials run in rounds of their own, with a floor of their own,
+same GEMM and nothing else. Explicit monomials run in rounds of their own with their own floor,
 because their 64M weights empty the caches for whoever comes next. Lines read, for example::
 
     gated/floor  fwd+bwd  K=2  batch=4096  eager     1.17

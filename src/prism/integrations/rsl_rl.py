@@ -36,7 +36,7 @@ from torch import nn
 
 from prism._extras import missing_extra
 from prism.nn import ActorConfig, GatedActorConfig, ResidualActorConfig, advance_warmup
-from prism.nn._checks import check_choice
+from prism.nn.checks import check_choice
 
 try:
     from rsl_rl.models import MLPModel

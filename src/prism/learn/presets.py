@@ -9,7 +9,7 @@ from prism.learn.config import PPOConfig, TrainConfig
 from prism.locomotion.config import TaskConfig
 from prism.locomotion.presets import TASKS
 from prism.nn import ActorConfig, GatedActorConfig, ResidualActorConfig, build_actor, matched_mlp
-from prism.nn._checks import check_choice
+from prism.nn.checks import check_choice
 
 ARMS = ("mlp", "mlp-larger", "gated", "residual")
 """Arms by name; ``mlp-larger`` is the plain MLP with as many parameters as ``gated``."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from prism.locomotion.config import RewardConfig
 from prism.locomotion.state import RobotState
-from prism.nn._checks import check_choice
+from prism.nn.checks import check_choice
 
 CONTACT_FORCE = 5.0
 """Vertical force from which a foot counts as touching the ground, N."""

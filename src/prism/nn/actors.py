@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Final
 import torch
 from torch import Tensor, nn
 
-from prism.nn._checks import check_choice, check_degree, check_size, make_activation
 from prism.nn.alternatives import INTERACTIONS, make_interaction
+from prism.nn.checks import check_choice, check_degree, check_size, make_activation
 from prism.nn.conditioner import PolynomialConditioner
 from prism.nn.warmup import Warmup
 

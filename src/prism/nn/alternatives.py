@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from prism.nn._checks import check_choice, check_degree, check_size
+from prism.nn.checks import check_choice, check_degree, check_size
 from prism.nn.factors import FactorLayer
 from prism.nn.polynomial import PolynomialLayer
 

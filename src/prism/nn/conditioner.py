@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from torch import Tensor, nn
 
-from prism.nn._checks import check_choice, check_size, make_activation
 from prism.nn.alternatives import ExplicitLayer, make_interaction
+from prism.nn.checks import check_choice, check_size, make_activation
 from prism.nn.factors import FactorLayer, reference_layout_problem
 
 _NORMS: dict[str, type[nn.LayerNorm] | type[nn.RMSNorm]] = {

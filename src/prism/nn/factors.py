@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from prism.nn._checks import check_degree, check_size
+from prism.nn.checks import check_degree, check_size
 from prism.nn.expansion import Expansion, expand_product
 
 

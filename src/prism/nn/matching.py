@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from prism.nn._checks import check_choice
 from prism.nn.actors import Actor, ActorConfig
+from prism.nn.checks import check_choice
 
 _TOLERANCE = 1e-3
 

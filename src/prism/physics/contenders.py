@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from prism.nn import count_parameters, make_interaction
-from prism.nn._checks import check_choice
+from prism.nn.checks import check_choice
 
 _TOLERANCE = 0.01
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from prism.nn._checks import check_choice
+from prism.nn.checks import check_choice
 from prism.sim.robots.g1 import g1
 from prism.sim.robots.robot import JointSpec, Robot
 
