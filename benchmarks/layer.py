@@ -72,6 +72,7 @@ def contenders(degree: int, compiled: bool) -> dict[str, nn.Module]:
         "product": ProductLayer(D, R, degree),
     }
     if compiled:
+        torch.compiler.reset()  # or the many sizes of this benchmark hit the recompile limit
         models = {name: torch.compile(model) for name, model in models.items()}  # type: ignore[misc]
     return models
 
