@@ -37,7 +37,7 @@ test-fast: setup  ## Run the tests that take no more than a few seconds each
 check: setup  ## Format and lint (ruff), types (pyright), layering (import-linter)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 format: setup  ## Format and fix what can be fixed
