@@ -38,7 +38,7 @@ check: setup  ## Format and lint (ruff), types (pyright), layering (import-linte
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 format: setup  ## Format and fix what can be fixed
 	$(BIN)/ruff format .
