@@ -7,13 +7,19 @@ import io
 from dataclasses import fields
 from typing import Any
 
+import torch
+
 from prism._extras import missing_extra
 from prism.learn.config import PPOConfig, TrainConfig
+from prism.learn.presets import observation_size
 from prism.locomotion.env import VelocityEnv
 from prism.nn import ActorConfig
 
 try:
     from rsl_rl.algorithms import PPO
+    from rsl_rl.models import MLPModel
+    from rsl_rl.utils import resolve_class
+    from tensordict import TensorDict
 except ImportError as error:
     raise missing_extra("prism.learn", "locomotion", error) from error
 
@@ -47,6 +53,14 @@ def make_ppo(config: TrainConfig, env: VelocityEnv, parallel: dict[str, int] | N
     }
     with contextlib.redirect_stdout(io.StringIO()):  # it prints the networks
         return PPO.construct_algorithm(env.get_observations(), env, settings, "cpu")  # type: ignore[arg-type]
+
+
+def make_actor(config: TrainConfig) -> MLPModel:
+    """Build the policy network alone, as it is trained, with random weights."""
+    inputs, outputs = observation_size(config.task)
+    observations = TensorDict({"policy": torch.zeros(1, inputs)}, batch_size=[1])
+    kind, settings = resolve_class(_actor_settings(config.actor, config.ppo))
+    return kind(observations, {"actor": ["policy"]}, "actor", outputs, **settings)
 
 
 def _actor_settings(actor: ActorConfig, ppo: PPOConfig) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from prism.locomotion.config import Range, TaskConfig
 from prism.locomotion.gait import Gait
 from prism.locomotion.observations import History, actor_frame, critic_frame, noise_scale
 from prism.locomotion.rewards import CONTACT_FORCE, Rewards, Step
-from prism.locomotion.state import RobotState, read_state
+from prism.locomotion.state import RobotState, read_state, rotation_matrix
 from prism.sim.engine import Dynamics, RolloutEngine
 from prism.sim.robots import make_robot
 
@@ -213,8 +213,9 @@ class VelocityEnv:
         unit = 2 * torch.rand(self.num_envs, 5, generator=self.generator) - 1
         self.push = limits * unit
         everyone = np.arange(self.num_envs)
-        push = self.push.double().numpy()
-        self.engine.push(everyone, push[:, :2], push[:, 2:])
+        to_body = rotation_matrix(self.state.base_quaternion).transpose(-1, -2)
+        angular = (to_body @ self.push[:, 2:].unsqueeze(-1)).squeeze(-1)
+        self.engine.push(everyone, self.push[:, :2].double().numpy(), angular.double().numpy())
         # Rewards see the velocity from before the push, except base_acc, as in Humanoid-Gym.
         self._world_velocity = torch.cat(
             [self.push[:, :2], self.state.world_velocity[:, 2:3], self.push[:, 2:]], dim=-1

@@ -161,10 +161,9 @@ class RolloutEngine:
         self._readings[envs, -1] = readings[:, 0]
 
     def push(self, envs: np.ndarray, planar: np.ndarray, angular: np.ndarray) -> None:
-        """Overwrite planar (N, 2) and angular (N, 3) base velocity, both in world axes."""
+        """Overwrite the base's planar velocity (N, 2; world) and angular velocity (N, 3; body)."""
         self.qvel[envs, :2] = planar
-        rotation = _rotation(self.qpos[envs, 3:7])
-        self.qvel[envs, 3:6] = np.einsum("nji,nj->ni", rotation, angular)
+        self.qvel[envs, 3:6] = angular
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Return all that later steps depend on; dynamics are the caller's to keep."""
@@ -199,16 +198,3 @@ def _sensor_columns(model: Any) -> dict[str, slice]:
         start, width = int(sensor.adr[0]), int(sensor.dim[0])
         columns[sensor.name] = slice(start, start + width)
     return columns
-
-
-def _rotation(quaternion: np.ndarray) -> np.ndarray:
-    """Rotation matrices (N, 3, 3) of quaternions wxyz."""
-    w, x, y, z = quaternion.T
-    return np.stack(
-        [
-            1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
-            2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-            2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y),
-        ],
-        axis=-1,
-    ).reshape(-1, 3, 3)  # fmt: skip
