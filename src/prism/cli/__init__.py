@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from prism._extras import MissingExtraError, missing_extra
+from prism.runs.errors import RunError
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -19,13 +20,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from tyro.extras import SubcommandApp
     except ImportError as error:
         sys.exit(f"prism: error: {missing_extra('The prism command', 'cli', error)}")
+    # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from prism.cli.info import info
     from prism.cli.params import params
     from prism.cli.physics import physics
+    from prism.cli.train import train_locomotion
 
+    train = SubcommandApp()
+    train.command(name="locomotion")(train_locomotion)
     app = SubcommandApp()
     for command in (info, params, physics):
         app.command(command)
+    app.command(train, name="train", help="Train a policy.")
     try:
         app.cli(
             prog="prism",
@@ -34,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     except KeyboardInterrupt:
         sys.exit(130)
-    except (ValueError, OSError, MissingExtraError) as error:
+    except (ValueError, OSError, FloatingPointError, MissingExtraError, RunError) as error:
         if os.environ.get("PRISM_TRACEBACK"):
             raise
         print(f"prism: error: {error}", file=sys.stderr)

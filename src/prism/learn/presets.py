@@ -48,6 +48,30 @@ _PAPER = Preset(
     ppo=PPOConfig(),
 )
 
+_LAPTOP = Preset(
+    hidden=(256, 128, 64),
+    latent=96,
+    critic_hidden=(256, 128, 64),
+    envs=256,
+    iterations=600,
+    checkpoint_every=20,
+    warmup=100,
+    ppo=PPOConfig(
+        steps=24,
+        epochs=5,
+        learning_rate=1e-3,
+        schedule="linear",
+        final_learning_rate=2e-4,
+        decay_samples=5e6,
+        gamma=0.99,
+        gae_lambda=0.95,
+        clip_value_loss=False,
+        entropy_weight=0.005,
+        initial_std=0.5,
+        normalise_observations=True,
+    ),
+)
+
 PRESETS: dict[str, Preset] = {
     "paper": _PAPER,
     "g1": replace(
@@ -71,29 +95,8 @@ PRESETS: dict[str, Preset] = {
             normalise_observations=True,
         ),
     ),
-    "laptop": Preset(
-        hidden=(256, 128, 64),
-        latent=96,
-        critic_hidden=(256, 128, 64),
-        envs=256,
-        iterations=600,
-        checkpoint_every=20,
-        warmup=100,
-        ppo=PPOConfig(
-            steps=24,
-            epochs=5,
-            learning_rate=1e-3,
-            schedule="linear",
-            final_learning_rate=2e-4,
-            decay_samples=5e6,
-            gamma=0.99,
-            gae_lambda=0.95,
-            clip_value_loss=False,
-            entropy_weight=0.005,
-            initial_std=0.5,
-            normalise_observations=True,
-        ),
-    ),
+    "laptop": _LAPTOP,
+    "quadruped": _LAPTOP,
 }
 """Training presets by name; the task of the same name belongs to each."""
 

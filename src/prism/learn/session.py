@@ -6,41 +6,62 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from prism.learn.config import TrainConfig
 from prism.learn.guard import NonFiniteTrainingError
+from prism.learn.parallel import Rank, check_agreement, gather
 from prism.learn.trainer import Trainer
-from prism.runs import Run, RunError, from_dict, save_checkpoint, to_dict
+from prism.runs import Run, RunError, from_dict, load_checkpoint, save_checkpoint, to_dict
+
+ALONE = Rank()
+"""The only process."""
 
 Report = Callable[[dict[str, float]], None]
 """Called with the metrics of every iteration."""
 
 
-def start(config: TrainConfig, path: str | Path) -> tuple[Run, Trainer]:
-    """Begin a new run in a new folder."""
-    run = Run.create(path, to_dict(config))
-    trainer = Trainer(config)
+def start(config: TrainConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Run, Trainer]:
+    """Begin a new run in a new folder.
+
+    Args:
+        config: The run.
+        path: The folder; in data-parallel training process 0 makes it.
+        rank: This process among all.
+    """
+    run = Run.create(path, to_dict(config)) if rank.is_main else Run(Path(path), to_dict(config))
+    trainer = Trainer(config, rank=rank.index, world_size=rank.world_size)
     _save(run, trainer)
     return run, trainer
 
 
-def resume(path: str | Path, iterations: int | None = None) -> tuple[Run, Trainer]:
+def resume(
+    path: str | Path, iterations: int | None = None, rank: Rank = ALONE
+) -> tuple[Run, Trainer]:
     """Go on with a run from its newest checkpoint.
 
     Args:
         path: The run folder.
         iterations: New total of policy updates, to train longer than planned.
+        rank: This process among all; there must be as many as before.
     """
     run = Run.open(path)
     config = from_dict(TrainConfig, run.config, where=f"{run.path / 'config.json'}")
     checkpoint = run.load()
+    if checkpoint.state["world_size"] != rank.world_size:
+        raise RunError(
+            f"{run.path} was trained by {checkpoint.state['world_size']} processes, now there are "
+            f"{rank.world_size}. Start as many: --processes {checkpoint.state['world_size']}."
+        )
     if iterations is not None and iterations < checkpoint.step:
         raise RunError(
             f"{run.path} has already had {checkpoint.step} updates; --iterations {iterations} "
             "is the new total and must not be lower."
         )
-    trainer = Trainer(config)
-    trainer.restore(checkpoint.tensors, checkpoint.state)
-    run.rewind_metrics(checkpoint.step)
+    trainer = Trainer(config, rank=rank.index, world_size=rank.world_size)
+    trainer.restore(_own_part(checkpoint.tensors, rank), checkpoint.state)
+    if rank.is_main:
+        run.rewind_metrics(checkpoint.step)
     return run, trainer
 
 
@@ -62,11 +83,13 @@ def train(run: Run, trainer: Trainer, iterations: int, report: Report | None = N
                 f"{dump}; the last good checkpoint is {run.steps()[-1]}."
             ) from error
         except KeyboardInterrupt:
-            trainer.restore(*before)
-            _save(run, trainer)
+            if trainer.world_size == 1:  # several processes may be an iteration apart
+                trainer.restore(*before)
+                _save(run, trainer)
             run.close()
             raise
-        run.log(row)
+        if trainer.rank == 0:
+            run.log(row)
         if report is not None:
             report(row)
         if trainer.iteration % config.checkpoint_every == 0 or trainer.iteration == iterations:
@@ -76,8 +99,6 @@ def train(run: Run, trainer: Trainer, iterations: int, report: Report | None = N
 
 def replay(path: str | Path) -> dict[str, Any]:
     """Repeat the iteration that a ``nonfinite/<step>`` dump was written for."""
-    from prism.runs import load_checkpoint
-
     dump = Path(path)
     run = Run.open(dump.parents[1])
     config = from_dict(TrainConfig, run.config, where=f"{run.path / 'config.json'}")
@@ -88,5 +109,21 @@ def replay(path: str | Path) -> dict[str, Any]:
 
 
 def _save(run: Run, trainer: Trainer) -> None:
-    run.save(trainer.iteration, *trainer.state())
-    run.prune(trainer.config.keep_checkpoints)
+    """Write a checkpoint; with several processes, process 0 writes what all of them hold."""
+    tensors, plain = trainer.state()
+    check_agreement({"actor": trainer.ppo.actor, "critic": trainer.ppo.critic})
+    tensors = gather(tensors, _OWN)
+    if trainer.rank == 0:
+        run.save(trainer.iteration, tensors, plain)
+        run.prune(trainer.config.keep_checkpoints)
+
+
+_OWN = ("env.", "torch_rng")
+"""What differs between processes: their environments and their random numbers."""
+
+
+def _own_part(tensors: dict[str, Tensor], rank: Rank) -> dict[str, Tensor]:
+    """Pick this process's share out of what :func:`gather` wrote."""
+    prefix = f"rank{rank.index}."
+    own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    return {k: v for k, v in tensors.items() if not k.startswith("rank")} | own

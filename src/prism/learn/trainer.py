@@ -32,6 +32,8 @@ class Trainer:
 
     def __init__(self, config: TrainConfig, *, rank: int = 0, world_size: int = 1) -> None:
         self.config = config
+        self.rank = rank
+        self.world_size = world_size
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)  # the same networks on every rank
         # Seeds of different runs and ranks must not meet: 1000 ranks fit between two seeds.
@@ -79,7 +81,8 @@ class Trainer:
         ppo = self.config.ppo
         if ppo.schedule != "linear":
             return
-        done = self.iteration * self.config.samples_per_iteration / ppo.decay_samples
+        samples = self.iteration * self.config.samples_per_iteration * self.world_size
+        done = samples / ppo.decay_samples
         rate = max(ppo.final_learning_rate, ppo.learning_rate * (1 - done))
         self.ppo.learning_rate = rate
         for group in self.ppo.optimizer.param_groups:
@@ -100,12 +103,12 @@ class Trainer:
     def _metrics(
         self, sums: dict[str, float], timer: dict[str, float], losses: dict[str, float], wall: float
     ) -> dict[str, float]:
-        count = self.config.samples_per_iteration
+        count = self.config.samples_per_iteration  # of this process
         robot_seconds = count * self.env.control_dt
         physics = self.env.engine.take_seconds()
         return {
             "iteration": self.iteration,
-            "samples": self.iteration * count,
+            "samples": self.iteration * count * self.world_size,
             "seconds": round(self.seconds, 3),
             "reward_per_second": sums["reward"] / robot_seconds,
             "seconds_between_falls": robot_seconds / max(1.0, sums["falls"]),
@@ -115,7 +118,7 @@ class Trainer:
             "action_std": self.ppo.actor.output_std.mean().item(),
             "learning_rate": self.ppo.learning_rate,
             **{f"loss/{name}": value for name, value in losses.items()},
-            "samples_per_second": count / wall,
+            "samples_per_second": count * self.world_size / wall,
             "time/physics": physics / wall,
             "time/task": (timer["environment"] - physics) / wall,
             "time/policy": timer["policy"] / wall,
@@ -135,6 +138,7 @@ class Trainer:
         plain = {
             "iteration": self.iteration,
             "seconds": self.seconds,
+            "world_size": self.world_size,
             "learning_rate": self.ppo.learning_rate,
             "param_groups": optimizer["param_groups"],
         }

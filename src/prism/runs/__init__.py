@@ -1,9 +1,30 @@
 """Run folders: what a training run leaves behind, and how it is trusted again."""
 
-from prism.runs.checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from prism.runs.configs import ConfigError, from_dict, to_dict
-from prism.runs.folder import Run, RunError
+from prism.runs.errors import CheckpointError, RunError
 from prism.runs.provenance import collect_provenance
+
+if TYPE_CHECKING:
+    from prism.runs.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
+    from prism.runs.folder import Run
+
+# These need torch, which the command line imports as late as it can.
+_LATE = {
+    "Checkpoint": "checkpoints",
+    "load_checkpoint": "checkpoints",
+    "save_checkpoint": "checkpoints",
+    "Run": "folder",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        return getattr(importlib.import_module(f"prism.runs.{_LATE[name]}"), name)
+    raise AttributeError(f"module 'prism.runs' has no attribute {name!r}")
+
 
 __all__ = [
     "Checkpoint",

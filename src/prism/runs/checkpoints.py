@@ -22,15 +22,12 @@ from torch import Tensor
 
 from prism._extras import missing_extra
 from prism.runs.atomic import sync_folder, write_json
+from prism.runs.errors import CheckpointError
 
 SCHEMA = 1
 """Version of the layout; raised when it changes."""
 
 _TENSORS, _STATE, _MARKER = "tensors.safetensors", "state.json", "complete.json"
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint is missing, damaged or of another kind."""
 
 
 @dataclass(frozen=True)

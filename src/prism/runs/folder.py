@@ -23,16 +23,12 @@ from torch import Tensor
 from prism.runs.atomic import write_json, write_text
 from prism.runs.checkpoints import (
     Checkpoint,
-    CheckpointError,
     checkpoint_steps,
     load_checkpoint,
     save_checkpoint,
 )
+from prism.runs.errors import CheckpointError, RunError
 from prism.runs.provenance import collect_provenance
-
-
-class RunError(RuntimeError):
-    """A folder is not the run it should be."""
 
 
 class Run:

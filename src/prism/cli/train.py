@@ -1,0 +1,114 @@
+"""``prism train locomotion``: PPO on the velocity task, in a run folder that can be trusted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+
+def train_locomotion(
+    preset: Literal["laptop", "g1", "paper", "quadruped"] = "laptop",
+    actor: Literal["mlp", "mlp-larger", "gated", "residual"] = "gated",
+    degree: int | None = None,
+    seed: int = 1,
+    out: Path | None = None,
+    resume: Path | None = None,
+    envs: int | None = None,
+    iterations: int | None = None,
+    threads: int | None = None,
+    processes: int = 1,
+) -> None:
+    """Train a policy that follows velocity commands.
+
+    Args:
+        preset: Task and learner: laptop (two cores), g1 (corrected task, paper-size networks),
+            paper (the authors' settings to the letter), quadruped (another robot).
+        actor: The arm: a plain MLP, one as large as gated, PRISM, or the paper's residual actor.
+        degree: Polynomial degree of the gated and residual actors; default 2.
+        seed: Training seed.
+        out: Run folder; default runs/PRESET-ACTOR-SEED.
+        resume: Go on with this run instead; only --iterations and --processes may be given too.
+        envs: Environments per process; default: the preset's.
+        iterations: Policy updates in all; default: the preset's.
+        threads: Threads per process; default: the cores divided by the processes.
+        processes: Data-parallel processes on this machine (or use torchrun).
+    """
+    from prism.learn.parallel import current_rank, launch
+    from prism.learn.presets import make_config
+
+    if processes < 1:
+        raise ValueError(f"--processes must be at least 1, got {processes}.")
+    if resume is not None:
+        given = {"--envs": envs, "--threads": threads, "--degree": degree, "--out": out}
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name} cannot be changed on --resume: the run keeps its own.")
+        work = (None, resume, iterations)
+    else:
+        options = {} if degree is None else {"degree": degree}
+        if options and actor in ("mlp",):
+            raise ValueError("--degree applies to gated, mlp-larger and residual, not to mlp.")
+        config = make_config(preset, actor, seed=seed, **options)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        ranks = max(processes, current_rank().world_size)
+        config = replace(
+            config,
+            threads=threads or max(1, cores // ranks),
+            envs=envs or config.envs,
+            iterations=iterations or config.iterations,
+        )
+        name = f"{preset}-{actor}" + (f"{degree}" if degree else "") + f"-{seed}"
+        work = (config, out or Path("runs") / name, None)
+    if processes > 1:
+        launch(processes, run_training, *work)
+    else:
+        run_training(*work)
+
+
+def run_training(config: object, path: Path, iterations: int | None) -> None:
+    """Train in this process: a new run, or without a config go on with the one at ``path``."""
+    from prism.learn import session
+    from prism.learn.config import TrainConfig
+    from prism.learn.parallel import connect, current_rank, disconnect
+    from prism.learn.progress import Progress
+    from prism.learn.tensorboard import TensorBoard
+
+    rank = current_rank()
+    connect(rank)
+    try:
+        if isinstance(config, TrainConfig):
+            run, trainer = session.start(config, path, rank)
+        else:
+            run, trainer = session.resume(path, iterations, rank)
+        total = iterations or trainer.config.iterations
+        if not rank.is_main:
+            session.train(run, trainer, total)
+            return
+        print(f"{path}: {trainer.config.arm} on {trainer.config.preset}, {rank.world_size} x "
+              f"{trainer.config.envs} environments, {trainer.config.threads} threads")  # fmt: skip
+        board = TensorBoard(run.path / "tensorboard", trainer.iteration)
+        try:
+            with Progress(trainer.iteration, total) as progress:
+
+                def report(row: dict[str, float]) -> None:
+                    board(row)
+                    progress(row)
+
+                session.train(run, trainer, total, report)
+        except KeyboardInterrupt:
+            print(
+                f"\nInterrupted after {trainer.iteration} updates; go on with: "
+                f"prism train locomotion --resume {path}",
+                file=sys.stderr,
+            )
+            raise
+        finally:
+            board.close()
+        print(
+            f"Done: {trainer.iteration} updates in {trainer.seconds:.0f} s. Next: prism eval {path}"
+        )
+    finally:
+        disconnect()

@@ -1,0 +1,11 @@
+"""What can be wrong with a run folder."""
+
+from __future__ import annotations
+
+
+class RunError(RuntimeError):
+    """A folder is not the run it should be."""
+
+
+class CheckpointError(RunError):
+    """A checkpoint is missing, damaged or of another kind."""
