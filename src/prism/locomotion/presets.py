@@ -1,4 +1,8 @@
-"""Velocity tasks by name: ``paper`` (literal), ``g1`` (corrected), ``laptop`` (for two cores)."""
+"""Velocity tasks by name.
+
+``paper`` (literal), ``g1`` (corrected) and ``laptop`` (for two cores) are tasks of the G1;
+``quadruped`` is the laptop task on four legs.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +73,18 @@ _G1 = TaskConfig(
     randomisation=_FULL_RANDOMISATION,
 )
 
+# Hip pitch and knee shorten the leg, so that the foot lifts straight up under the hip.
+_QUADRUPED_SWING = tuple(
+    (3 * foot + joint, foot, factor) for foot in range(4) for joint, factor in ((1, 1.0), (2, -2.0))
+)
+
+_LAPTOP = replace(
+    _G1,
+    simulation=SimulationConfig(timestep=0.005, substeps=4),
+    actions=ActionConfig(on_reference=True),
+    observations=ObservationConfig(actor_frames=5),
+)
+
 TASKS: dict[str, TaskConfig] = {
     "paper": replace(
         _G1,
@@ -84,11 +100,28 @@ TASKS: dict[str, TaskConfig] = {
         terminations=TerminationConfig(roll=None, pitch=None, height=None),
     ),
     "g1": _G1,
-    "laptop": replace(
-        _G1,
-        simulation=SimulationConfig(timestep=0.005, substeps=4),
-        actions=ActionConfig(on_reference=True),
-        observations=ObservationConfig(actor_frames=5),
+    "laptop": _LAPTOP,
+    "quadruped": replace(
+        _LAPTOP,
+        robot="quadruped",
+        start_height=0.33,
+        # A trot: diagonal legs swing together, half a cycle apart from the other two.
+        gait=GaitConfig(
+            cycle=0.5, offsets=(0.0, 0.5, 0.5, 0.0), amplitude=0.17, swing=_QUADRUPED_SWING
+        ),
+        observations=replace(_LAPTOP.observations, mass_scale=6.0),
+        rewards=RewardConfig(
+            weights=HUMANOID_GYM_WEIGHTS,
+            base_height=0.30,
+            foot_offset=0.022,
+            foot_height=0.05,
+            contact_force=120.0,  # body weight; a trotting foot carries half of it
+            feet_distance=(0.18, 0.36),
+            knee_distance=(0.18, 0.34),
+            abduction_joints=((0,), (3,), (6,), (9,)),
+        ),
+        randomisation=replace(_FULL_RANDOMISATION, base_mass=(-1.0, 1.0)),
+        terminations=TerminationConfig(height=0.15),
     ),
 }
 """Task presets."""

@@ -43,15 +43,20 @@ def import_mujoco() -> Any:
 def build_model(robot: Robot, *, timestep: float) -> Any:
     """Compile a robot on a plane into an ``mjModel``.
 
-    Contact friction is that of the feet, whose geoms have priority over the ground's.
-
     Args:
         robot: The robot.
         timestep: Physics step, s.
     """
+    return import_mujoco().MjModel.from_xml_string(scene_xml(robot, timestep=timestep))
+
+
+def scene_xml(robot: Robot, *, timestep: float) -> str:
+    """Return the MJCF of a robot on a plane, complete in itself.
+
+    Contact friction is that of the feet, whose geoms have priority over the ground's.
+    """
     scene = _SCENE.format(timestep=timestep, sensors="\n".join(_sensors(robot)))
-    xml = robot.xml.replace("</mujoco>", scene)
-    return import_mujoco().MjModel.from_xml_string(xml)
+    return robot.xml.replace("</mujoco>", scene)
 
 
 def _sensors(robot: Robot) -> list[str]:

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 from prism.nn.checks import check_choice
 from prism.sim.robots.g1 import g1
+from prism.sim.robots.quadruped import quadruped
 from prism.sim.robots.robot import JointSpec, Robot
 
-ROBOTS: dict[str, Callable[[], Robot]] = {"g1": g1}
+ROBOTS: dict[str, Callable[[], Robot]] = {"g1": g1, "quadruped": quadruped}
 """Robots by name."""
 
 

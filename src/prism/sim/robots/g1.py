@@ -10,9 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from prism.sim.robots.mjcf import (
+    ACCENT,
+    DARK,
+    LIGHT,
+    Vector,
+    box,
+    capsule,
+    document,
+    ellipsoid,
+    sole,
+    text,
+)
 from prism.sim.robots.robot import JointSpec, Robot
-
-Vector = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -76,16 +86,10 @@ _DRIVES = {
     "ankle_roll": (0.0, 40.0, 2.0, 50.0),
 }
 
-_TORQUE_FRACTION = 0.85
-"""Share of the motor's limit that the controller may use."""
-
 _SOLE = ((-0.05, 0.025), (-0.05, -0.025), (0.12, 0.03), (0.12, -0.03))
 """Contact points in the ankle_roll frame; spheres of 5 mm, 30 mm below it."""
 
 _AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}
-
-# Colours of the pictures.
-_LIGHT, _DARK, _ACCENT = "0.86 0.87 0.89 1", "0.16 0.17 0.20 1", "0.10 0.42 0.72 1"
 
 
 def g1() -> Robot:
@@ -98,7 +102,7 @@ def g1() -> Robot:
     names = list(_DRIVES)
     return Robot(
         name="g1",
-        xml=_model(),
+        xml=document("g1", _pelvis(), joints),
         joints=joints,
         base="pelvis",
         feet=("left_ankle_roll", "right_ankle_roll"),
@@ -110,40 +114,16 @@ def g1() -> Robot:
     )
 
 
-def _text(values: Vector) -> str:
-    return " ".join(f"{value:.9g}" for value in values)
-
-
-def _model() -> str:
-    actuators = "\n".join(
-        f'    <general name="{side}_{name}" joint="{side}_{name}" gainprm="{kp}" biastype="affine" '
-        f'biasprm="0 {-kp} {-kd}" forcerange="{-_TORQUE_FRACTION * effort} '
-        f'{_TORQUE_FRACTION * effort}"/>'
-        for side in ("left", "right")
-        for name, (_, kp, kd, effort) in _DRIVES.items()
-    )
+def _pelvis() -> str:
     return f"""
-<mujoco model="g1">
-  <compiler angle="radian" autolimits="true"/>
-  <default>
-    <joint armature="0.01" damping="0.001"/>
-    <default class="visual"><geom contype="0" conaffinity="0" group="1" density="0"/></default>
-    <default class="collision"><geom contype="2" conaffinity="1" group="3" density="0"/></default>
-  </default>
-  <worldbody>
-    <body name="pelvis" pos="0 0 0.7842">
-      <freejoint name="root"/>
-      <inertial mass="{_PELVIS["mass"]}" pos="{_text(_PELVIS["center"])}"
-        quat="{_text(_PELVIS["principal"])}" diaginertia="{_text(_PELVIS["inertia"])}"/>
+<body name="pelvis" pos="0 0 0.7842">
+  <freejoint name="root"/>
+  <inertial mass="{_PELVIS["mass"]}" pos="{text(_PELVIS["center"])}"
+    quat="{text(_PELVIS["principal"])}" diaginertia="{text(_PELVIS["inertia"])}"/>
 {_trunk()}
 {_leg(1)}
 {_leg(-1)}
-    </body>
-  </worldbody>
-  <actuator>
-{actuators}
-  </actuator>
-</mujoco>"""
+</body>"""
 
 
 def _leg(side: int) -> str:
@@ -157,10 +137,10 @@ def _leg(side: int) -> str:
             low, high = -high, -low
         pw, px, py, pz = link.principal
         opening.append(f"""
-<body name="{prefix}_{link.name}" pos="{_text(_mirror(link.offset, side))}"
+<body name="{prefix}_{link.name}" pos="{text(_mirror(link.offset, side))}"
   quat="{w:.9g} 0 {link.tilt:.9g} 0">
-  <inertial mass="{link.mass}" pos="{_text(_mirror(link.center, side))}"
-    quat="{_text((pw, side * px, py, side * pz))}" diaginertia="{_text(link.inertia)}"/>
+  <inertial mass="{link.mass}" pos="{text(_mirror(link.center, side))}"
+    quat="{text((pw, side * px, py, side * pz))}" diaginertia="{text(link.inertia)}"/>
   <joint name="{prefix}_{link.name}" axis="{_AXES[link.axis]}" range="{low} {high}"/>
   {_leg_geometry(link.name, side)}""")
         closing.append("</body>")
@@ -171,39 +151,28 @@ def _mirror(vector: Vector, side: int) -> Vector:
     return (vector[0], side * vector[1], vector[2])
 
 
-def _capsule(start: Vector, end: Vector, radius: float, colour: str) -> str:
-    return (
-        f'<geom class="visual" type="capsule" fromto="{_text(start)} {_text(end)}" '
-        f'size="{radius}" rgba="{colour}"/>'
-    )
-
-
 def _leg_geometry(name: str, side: int) -> str:
     """What a link looks like and, under the foot, what it touches the ground with."""
     y = float(side)
     if name == "hip_pitch":
-        return _capsule((0, 0.012 * y, 0), (0, 0.055 * y, -0.012), 0.045, _DARK)
+        return capsule((0, 0.012 * y, 0), (0, 0.055 * y, -0.012), 0.045, DARK)
     if name == "hip_roll":
-        return _capsule((0.01, 0, -0.01), (0.02, 0, -0.10), 0.048, _LIGHT)
+        return capsule((0.01, 0, -0.01), (0.02, 0, -0.10), 0.048, LIGHT)
     if name == "hip_yaw":
-        return _capsule((-0.012, 0, -0.02), (-0.072, 0.002 * y, -0.155), 0.052, _LIGHT)
+        return capsule((-0.012, 0, -0.02), (-0.072, 0.002 * y, -0.155), 0.052, LIGHT)
     if name == "knee":
-        return _capsule((0, -0.035 * y, 0), (0, 0.035 * y, 0), 0.045, _DARK) + _capsule(
-            (0.012, 0, -0.05), (0.004, 0, -0.26), 0.038, _LIGHT
+        return capsule((0, -0.035 * y, 0), (0, 0.035 * y, 0), 0.045, DARK) + capsule(
+            (0.012, 0, -0.05), (0.004, 0, -0.26), 0.038, LIGHT
         )
     if name == "ankle_pitch":
-        return _capsule((0, -0.02, 0), (0, 0.02, 0), 0.024, _DARK)
-    sole = "".join(
-        f'<geom name="{"left" if side > 0 else "right"}_sole_{i}" class="collision" type="sphere" '
-        f'size="0.005" pos="{px} {py * side} -0.03" priority="1" friction="1 0.005 0.0001"/>'
+        return capsule((0, -0.02, 0), (0, 0.02, 0), 0.024, DARK)
+    prefix = "left" if side > 0 else "right"
+    contacts = "".join(
+        sole(f"{prefix}_sole_{i}", (px, py * side, -0.03), 0.005)
         for i, (px, py) in enumerate(_SOLE)
     )
-    shoe = (
-        '<geom class="visual" type="box" size="0.088 0.032 0.011" pos="0.034 0 -0.022" '
-        f'rgba="{_DARK}"/><geom class="visual" type="ellipsoid" size="0.05 0.03 0.03" '
-        f'pos="-0.005 0 -0.012" rgba="{_ACCENT}"/>'
-    )
-    return sole + shoe
+    shoe = box((0.034, 0, -0.022), (0.088, 0.032, 0.011), DARK)
+    return contacts + shoe + ellipsoid((-0.005, 0, -0.012), (0.05, 0.03, 0.03), ACCENT)
 
 
 def _trunk() -> str:
@@ -213,24 +182,19 @@ def _trunk() -> str:
         'fromto="0 -0.08 -0.02 0 0.08 -0.02" size="0.07"/>',
         '<geom name="torso_contact" class="collision" type="capsule" '
         'fromto="0 0 0.12 0 0 0.40" size="0.11"/>',
-        _capsule((0, -0.055, -0.045), (0, 0.055, -0.045), 0.062, _DARK),
-        _capsule((0, 0, 0.0), (0, 0, 0.07), 0.065, _DARK),
-        '<geom class="visual" type="ellipsoid" size="0.088 0.115 0.165" pos="0.004 0 0.20" '
-        f'rgba="{_LIGHT}"/>',
-        '<geom class="visual" type="ellipsoid" size="0.028 0.05 0.05" pos="0.082 0 0.235" '
-        f'rgba="{_ACCENT}"/>',
-        _capsule((0, 0, 0.36), (0.005, 0, 0.40), 0.035, _DARK),
-        '<geom class="visual" type="ellipsoid" size="0.075 0.068 0.09" pos="0.01 0 0.46" '
-        f'rgba="{_LIGHT}"/>',
-        '<geom class="visual" type="ellipsoid" size="0.035 0.054 0.05" pos="0.055 0 0.465" '
-        f'rgba="{_DARK}"/>',
+        capsule((0, -0.055, -0.045), (0, 0.055, -0.045), 0.062, DARK),
+        capsule((0, 0, 0.0), (0, 0, 0.07), 0.065, DARK),
+        ellipsoid((0.004, 0, 0.20), (0.088, 0.115, 0.165), LIGHT),
+        ellipsoid((0.082, 0, 0.235), (0.028, 0.05, 0.05), ACCENT),
+        capsule((0, 0, 0.36), (0.005, 0, 0.40), 0.035, DARK),
+        ellipsoid((0.01, 0, 0.46), (0.075, 0.068, 0.09), LIGHT),
+        ellipsoid((0.055, 0, 0.465), (0.035, 0.054, 0.05), DARK),
     ]
     for y in (1.0, -1.0):
         parts += [
-            _capsule((0, 0.105 * y, 0.292), (0, 0.135 * y, 0.290), 0.044, _DARK),
-            _capsule((0, 0.146 * y, 0.27), (0.002, 0.150 * y, 0.13), 0.036, _LIGHT),
-            _capsule((0.016, 0.150 * y, 0.105), (0.125, 0.150 * y, 0.095), 0.032, _LIGHT),
-            f'<geom class="visual" type="sphere" size="0.036" pos="0.165 {0.150 * y} 0.092" '
-            f'rgba="{_DARK}"/>',
+            capsule((0, 0.105 * y, 0.292), (0, 0.135 * y, 0.290), 0.044, DARK),
+            capsule((0, 0.146 * y, 0.27), (0.002, 0.150 * y, 0.13), 0.036, LIGHT),
+            capsule((0.016, 0.150 * y, 0.105), (0.125, 0.150 * y, 0.095), 0.032, LIGHT),
+            ellipsoid((0.165, 0.150 * y, 0.092), (0.036, 0.036, 0.036), DARK),
         ]
     return "\n".join(parts)

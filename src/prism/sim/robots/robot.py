@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+TORQUE_FRACTION = 0.85
+"""Share of a motor's limit that the controller may use."""
+
 
 @dataclass(frozen=True)
 class JointSpec:
@@ -22,6 +25,11 @@ class JointSpec:
     effort: float
     """Torque limit of the motor, N m."""
 
+    @property
+    def torque_limit(self) -> float:
+        """Torque that the controller may use, N m."""
+        return TORQUE_FRACTION * self.effort
+
 
 @dataclass(frozen=True)
 class Robot:
@@ -36,7 +44,7 @@ class Robot:
     base: str
     """Body that carries the free joint."""
     feet: tuple[str, ...]
-    """Foot bodies, whose frame origins are tracked."""
+    """Foot bodies, whose frame origins are tracked, in left-right pairs."""
     knees: tuple[str, ...]
     """Knee bodies, same order as the feet."""
     foot_offset: float
