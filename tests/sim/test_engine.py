@@ -128,3 +128,19 @@ def test_state_dict_continues_exactly():
 def test_bad_settings_are_explained(kwargs, words):
     with pytest.raises(ValueError, match=words):
         make(**kwargs)
+
+
+def test_resting_environments_stay_and_the_others_do_not_notice():
+    all_move, some_rest = make(4), make(4)
+    all_move.step(targets(all_move, 0))
+    some_rest.step(targets(some_rest, 0))
+    some_rest.rest(np.array([0, 2]))
+    before = some_rest.state_dict()
+    for i in range(1, 5):
+        all_move.step(targets(all_move, i))
+        some_rest.step(targets(some_rest, i))
+    for moved in ("state", "readings"):
+        after, full = some_rest.state_dict()[moved], all_move.state_dict()[moved]
+        np.testing.assert_array_equal(after[[1, 3]], full[[1, 3]])
+        np.testing.assert_array_equal(after[[0, 2]], before[moved][[0, 2]])
+        assert (full[[0, 2]] != before[moved][[0, 2]]).any()

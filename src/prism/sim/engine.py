@@ -76,9 +76,8 @@ class RolloutEngine:
         self._sensors = _sensor_columns(self.model)
         joints = len(robot.joints)
         self._state = np.zeros((num_envs, 1 + 7 + joints + 6 + joints))
-        self._trajectory = np.zeros((num_envs, substeps, self._state.shape[1]))
-        self._readings = np.zeros((num_envs, substeps, self.model.nsensordata))
-        self._control = np.zeros((num_envs, substeps, joints))
+        self._readings = np.zeros((num_envs, self.model.nsensordata))
+        self._moving = np.arange(num_envs)
         self._targets = np.zeros((num_envs, joints))
         self._seconds = 0.0
         self.qpos = self._state[:, 1 : 8 + joints]
@@ -130,15 +129,25 @@ class RolloutEngine:
     def step(self, targets: np.ndarray) -> None:
         """Hold the joint targets (N, joints) for ``substeps`` physics steps."""
         start = time.perf_counter()
-        self._control[:] = targets[:, None, :]
-        self._pool.rollout(
-            self._models, self._data, self._state, self._control,
-            skip_checks=True, nstep=self.substeps, state=self._trajectory,
-            sensordata=self._readings,
-        )  # fmt: skip
-        self._state[:] = self._trajectory[:, -1]
         self._targets[:] = targets
+        self._state[self._moving] = self._simulate(self._moving, self.substeps)
         self._seconds += time.perf_counter() - start
+
+    def _simulate(self, envs: np.ndarray, steps: int) -> np.ndarray:
+        """Read the sensors of some environments over some steps; return where they end."""
+        control = np.repeat(self._targets[envs, None], steps, axis=1)
+        trajectory = np.empty((len(envs), steps, self._state.shape[1]))
+        readings = np.empty((len(envs), steps, self.model.nsensordata))
+        self._pool.rollout(
+            [self._models[i] for i in envs], self._data, self._state[envs], control,
+            skip_checks=True, nstep=steps, state=trajectory, sensordata=readings,
+        )  # fmt: skip
+        self._readings[envs] = readings[:, -1]
+        return trajectory[:, -1]
+
+    def rest(self, envs: np.ndarray) -> None:
+        """Leave some environments where they are from now on; they cost nothing any more."""
+        self._moving = np.setdiff1d(self._moving, envs)
 
     def take_seconds(self) -> float:
         """Return the time spent stepping since the last call."""
@@ -151,14 +160,7 @@ class RolloutEngine:
         self.qvel[envs] = qvel
         self._targets[envs] = qpos[:, 7:]
         # Sensors are evaluated before the integration, so one discarded step reads them here.
-        states = np.ascontiguousarray(self._state[envs])
-        readings = np.zeros((len(envs), 1, self.model.nsensordata))
-        self._pool.rollout(
-            [self._models[i] for i in envs], self._data, states,
-            np.ascontiguousarray(self._targets[envs][:, None]), skip_checks=True, nstep=1,
-            state=np.zeros((len(envs), 1, states.shape[1])), sensordata=readings,
-        )  # fmt: skip
-        self._readings[envs, -1] = readings[:, 0]
+        self._simulate(envs, 1)
 
     def push(self, envs: np.ndarray, planar: np.ndarray, angular: np.ndarray) -> None:
         """Overwrite the base's planar velocity (N, 2; world) and angular velocity (N, 3; body)."""
@@ -170,18 +172,18 @@ class RolloutEngine:
         return {
             "state": self._state.copy(),
             "targets": self._targets.copy(),
-            "readings": self._readings[:, -1].copy(),
+            "readings": self._readings.copy(),
         }
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a saved state."""
         self._state[:] = state["state"]
         self._targets[:] = state["targets"]
-        self._readings[:, -1] = state["readings"]
+        self._readings[:] = state["readings"]
 
     def sensor(self, name: str) -> np.ndarray:
         """Return the last reading of a sensor, (N, dim); it was taken one physics step ago."""
-        return self._readings[:, -1, self._sensors[name]]
+        return self._readings[:, self._sensors[name]]
 
     def torque(self) -> np.ndarray:
         """Return the clipped torque of the PD law at the present state, (N, joints)."""
