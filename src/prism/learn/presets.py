@@ -58,7 +58,7 @@ _LAPTOP = Preset(
     warmup=100,
     ppo=PPOConfig(
         steps=24,
-        epochs=5,
+        epochs=3,
         learning_rate=1e-3,
         schedule="linear",
         final_learning_rate=2e-4,
@@ -69,6 +69,7 @@ _LAPTOP = Preset(
         entropy_weight=0.005,
         initial_std=0.5,
         normalise_observations=True,
+        mirror=True,
     ),
 )
 

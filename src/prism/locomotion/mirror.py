@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -58,11 +59,14 @@ def mirror_frames(values: Tensor, rule: tuple[Tensor, Tensor]) -> Tensor:
     return (frames[..., order] * signs).flatten(-2)
 
 
+_mirror_of = lru_cache(maxsize=4)(Mirror)
+
+
 def augment(
     env: VelocityEnv, obs: TensorDict | None, actions: Tensor | None, **_: Any
 ) -> tuple[TensorDict | None, Tensor | None]:
     """Append mirrored copies; the form is fixed by rsl_rl."""
-    mirror = Mirror(env.robot)
+    mirror = _mirror_of(env.robot)
     if obs is not None:
         twin = TensorDict(
             {
