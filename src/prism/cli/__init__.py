@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"prism: error: {missing_extra('The prism command', 'cli', error)}")
     # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    from prism.cli.evaluate import eval_
     from prism.cli.info import info
     from prism.cli.params import params
     from prism.cli.physics import physics
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for command in (info, params, physics):
         app.command(command)
     app.command(train, name="train", help="Train a policy.")
+    app.command(name="eval")(eval_)
     try:
         app.cli(
             prog="prism",

@@ -1,0 +1,117 @@
+"""``prism eval``: how a trained policy walks, by the balanced protocol."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tyro.conf import Positional
+
+
+def eval_(
+    run: Positional[Path],
+    conditions: tuple[str, ...] = ("nominal",),
+    seeds: tuple[int, ...] = (101, 102, 103),
+    envs: int = 100,
+    episodes: int = 2,
+    threads: int = 1,
+    checkpoint: int | None = None,
+    again: bool = False,
+) -> None:
+    """Evaluate a trained policy and write every episode to RUN/evaluations.
+
+    The policy acts by its mean. The first episodes of every environment count, no matter how long
+    they last; a second call with the same checkpoint only does what is missing.
+
+    Args:
+        run: The run folder.
+        conditions: Any of nominal, low-friction, payload, pushes, training.
+        seeds: Evaluation seeds.
+        envs: Environments per seed.
+        episodes: Episodes per environment.
+        threads: Simulation threads.
+        checkpoint: Which checkpoint; default: the newest.
+        again: Repeat what is done already.
+    """
+    from prism.learn.evaluations import Evaluations
+    from prism.locomotion.evaluation import Protocol
+    from prism.locomotion.summary import summarise, table
+    from prism.nn.checks import check_size
+
+    check_size("prism eval", "--threads", threads)
+    evaluations = Evaluations(run, Protocol(envs, episodes), checkpoint)
+    todo = evaluations.plan(conditions, seeds, again)
+    skipped = len(conditions) * len(seeds) - len(todo)
+    if skipped:
+        print(f"{skipped} evaluations are done already (--again repeats them).")
+    policy = evaluations.policy
+    found: dict[str, list] = {condition: [] for condition in conditions}
+    with _Progress(len(todo), episodes * (policy.config.task.episode_steps + 1)) as progress:
+        for condition in conditions:
+            for seed in seeds:
+                if (condition, seed) in todo:
+                    progress.begin(f"{condition}, seed {seed}")
+                    rows = evaluations.measure(
+                        condition, seed, threads=threads, report=progress.step
+                    )
+                    alive = sum(row.survived for row in rows)
+                    progress.end(f"{alive} of {len(rows)} episodes survived")
+                else:
+                    rows = evaluations.read(condition, seed) or []
+                found[condition] += rows
+    config = policy.config
+    print(
+        f"\n{run}: {config.arm} on {config.preset}, training seed {config.seed}, checkpoint "
+        f"{policy.step}\n"
+    )
+    print(table({condition: summarise(rows) for condition, rows in found.items()}))
+    print(
+        "\nMean ± SD over episodes, survival with its 95 % Wilson interval. All episodes are of "
+        "one trained\npolicy: none of this says how training seeds differ."
+    )
+
+
+class _Progress:
+    """A bar over all evaluations on a terminal, plain lines elsewhere."""
+
+    def __init__(self, evaluations: int, steps: int, every: float = 10.0) -> None:
+        self.steps, self.every = steps, every
+        self.bar: Any = None
+        if evaluations and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=evaluations * steps, unit="step", dynamic_ncols=True)
+
+    def begin(self, title: str) -> None:
+        """Start an evaluation."""
+        self.title, self.done = title, 0
+        self.began = self.shown = time.monotonic()
+        if self.bar is not None:
+            self.bar.set_description_str(title)
+
+    def step(self) -> None:
+        """Count one control step; an evaluation takes at most ``steps`` of them."""
+        self.done += 1
+        if self.bar is not None:
+            self.bar.update()
+        elif time.monotonic() - self.shown > self.every:
+            self.shown = time.monotonic()
+            print(f"{self.title}: {100 * self.done / self.steps:.0f} %", flush=True)
+
+    def end(self, result: str) -> None:
+        """Finish an evaluation."""
+        line = f"{self.title}: {result} ({time.monotonic() - self.began:.0f} s)"
+        if self.bar is not None:
+            self.bar.update(self.steps - self.done)
+            self.bar.write(line)
+        else:
+            print(line, flush=True)
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()

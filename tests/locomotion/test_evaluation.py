@@ -1,0 +1,327 @@
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from prism.locomotion.conditions import CONDITIONS, find_condition
+from prism.locomotion.config import CommandConfig, RandomisationConfig
+from prism.locomotion.env import VelocityEnv
+from prism.locomotion.evaluation import EvaluationError, Protocol, evaluate
+from prism.locomotion.gait_metrics import GaitMeter
+from prism.locomotion.presets import TASKS
+from prism.locomotion.summary import summarise, table, wilson
+
+_LAPTOP = TASKS["laptop"]
+SHORT = replace(_LAPTOP, terminations=replace(_LAPTOP.terminations, duration=0.4))
+"""Episodes of 20 steps: too short for a standing robot to fall by itself."""
+
+
+def half_fall(observations):
+    """Even environments jump and fall at once; odd ones stand still."""
+    actions = torch.zeros(len(observations), 12)
+    actions[::2] = 18.0
+    return actions
+
+
+# Gait -------------------------------------------------------------------------------------------
+
+
+def measure(contacts, heights):
+    """Feed one sequence per environment, (steps, N, F)."""
+    contacts, heights = torch.as_tensor(contacts).bool(), torch.as_tensor(heights)
+    meter = GaitMeter(*contacts.shape[1:])
+    for contact, height in zip(contacts, heights, strict=True):
+        meter.update(contact, height)
+    return meter
+
+
+def test_swings_of_hand_made_sequences():
+    # One foot each: falls in, two swings; never lifts; lands, swings, cut off; always in the air.
+    contact = torch.tensor(
+        [
+            [0, 1, 0, 0],
+            [1, 1, 1, 0],
+            [0, 1, 0, 0],
+            [0, 1, 0, 0],
+            [1, 1, 0, 0],
+            [0, 1, 0, 0],
+            [1, 1, 0, 0],
+        ]
+    ).unsqueeze(-1)
+    height = torch.tensor(
+        [
+            [0.50, 0.1, 0.9, 0.1],
+            [0.10, 0.1, 0.1, 0.2],
+            [0.16, 0.1, 0.2, 0.3],
+            [0.13, 0.1, 0.3, 0.4],
+            [0.12, 0.1, 0.4, 0.5],  # lands two centimetres higher: the next swing starts there
+            [0.14, 0.1, 0.5, 0.6],
+            [0.10, 0.1, 0.6, 0.7],
+        ]
+    ).unsqueeze(-1)
+    meter = measure(contact, height)
+    assert meter.swings.squeeze(-1).tolist() == [2, 0, 0, 0]
+    apex = meter.swing_apex()
+    assert apex[0].item() == pytest.approx((0.06 + 0.02) / 2, abs=1e-6)
+    assert apex[1:].isnan().all()
+    assert meter.double_support().tolist() == pytest.approx([3 / 7, 1, 1 / 7, 0])
+    assert meter.touchdowns(0.02).tolist() == pytest.approx([2 / 0.14, 0, 0, 0])
+
+
+def test_a_swing_that_only_sinks_has_height_zero():
+    meter = measure([[[1]], [[0]], [[1]]], [[[0.5]], [[0.4]], [[0.3]]])
+    assert meter.swing_apex().item() == 0.0
+
+
+def test_gait_of_random_sequences_equals_a_plain_loop():
+    generator = torch.Generator().manual_seed(0)
+    contacts = torch.rand(60, 5, 2, generator=generator) < 0.6
+    heights = torch.rand(60, 5, 2, generator=generator)
+    meter = measure(contacts, heights)
+    for env in range(5):
+        apexes = []
+        for foot in range(2):
+            down = contacts[:, env, foot].nonzero().squeeze(-1).tolist()
+            z = heights[:, env, foot]
+            for start, end in itertools.pairwise(down):
+                if end > start + 1:
+                    apexes.append(max(0.0, (z[start + 1 : end].max() - z[start]).item()))
+        assert meter.swings[env].sum() == len(apexes)
+        assert meter.swing_apex()[env].item() == pytest.approx(np.mean(apexes), abs=1e-6)
+        both = contacts[:, env].all(-1).double().mean().item()
+        assert meter.double_support()[env].item() == pytest.approx(both)
+
+
+def test_reset_forgets_only_the_given_environments():
+    contacts = torch.tensor([[1], [0], [1]]).expand(3, 2).unsqueeze(-1)
+    meter = measure(contacts, torch.zeros(3, 2, 1))
+    meter.reset(torch.tensor([1]))
+    assert meter.swings.squeeze(-1).tolist() == [1, 0]
+    # In the air at the start of the new episode: what was before it must not make this a swing.
+    meter.update(torch.zeros(2, 1, dtype=torch.bool), torch.ones(2, 1))
+    meter.update(torch.ones(2, 1, dtype=torch.bool), torch.zeros(2, 1))
+    assert meter.swings.squeeze(-1).tolist() == [2, 0]
+    assert meter.steps.tolist() == [5, 2]
+
+
+# Conditions -------------------------------------------------------------------------------------
+
+
+def build(condition, num_envs=4):
+    return VelocityEnv(find_condition(condition).apply(TASKS["g1"]), num_envs, seed=1)
+
+
+def masses(env):
+    models = env.engine._models
+    return np.stack([np.concatenate([m.body_mass, m.body_inertia.ravel()]) for m in models])
+
+
+@pytest.mark.parametrize(
+    ("condition", "friction", "mass"),
+    [("nominal", 0.825, 1.0), ("low-friction", 0.2, 1.0), ("payload", 0.825, 1.15)],
+)
+def test_conditions_fix_friction_and_mass(condition, friction, mass):
+    env = build(condition)
+    assert env.friction.tolist() == pytest.approx([friction] * 4)
+    soles = [i for i in range(env.engine.model.ngeom) if "_sole_" in env.engine.model.geom(i).name]
+    for model in env.engine._models:
+        np.testing.assert_allclose(model.geom_friction[soles, 0], friction)
+    nominal = build("nominal").engine.model
+    expected = mass * np.concatenate([nominal.body_mass, nominal.body_inertia.ravel()])
+    np.testing.assert_allclose(masses(env), np.tile(expected, (4, 1)), rtol=1e-12)
+
+
+def test_without_randomisation_actions_and_observations_are_exact():
+    env = build("nominal")
+    actions = torch.randn(4, 12)
+    env.step(actions)
+    assert torch.equal(env.actions[0], actions)
+    frame = env.actor_history.values[:, -1]
+    torch.testing.assert_close(frame[:, 5:17], env.state.q - env.default_pose)
+    torch.testing.assert_close(frame[:, 44:47], env.state.euler)
+
+
+def test_pushes_come_as_in_training_and_alone():
+    pushed, calm = build("pushes"), build("nominal")
+    for env in (pushed, calm):
+        env.total_steps = 399
+        env.step(torch.zeros(4, 12))
+    assert (pushed.push.abs().sum(-1) > 0).all()
+    assert calm.push.abs().sum() == 0
+    np.testing.assert_array_equal(masses(pushed), masses(calm))
+    assert pushed.friction.tolist() == calm.friction.tolist()
+    without = replace(TASKS["g1"], randomisation=RandomisationConfig())
+    with pytest.raises(ValueError, match=r"trained without pushes"):
+        find_condition("pushes").apply(without)
+
+
+def test_the_training_condition_is_the_training_task():
+    assert find_condition("training").apply(TASKS["g1"]) == TASKS["g1"]
+    env = build("training", 32)
+    assert env.friction.unique().numel() == 32
+
+
+def test_commands_and_initial_states_stay_random_in_every_condition():
+    for condition in CONDITIONS:
+        env = build(condition, 32)
+        assert env.commands.heading.unique().numel() == 32
+        assert len(np.unique(env.engine.qpos[:, 7])) == 32
+
+
+def test_unknown_conditions_name_the_known_ones():
+    with pytest.raises(ValueError, match=r"nominal.*Did you mean 'payload'"):
+        evaluate(half_fall, SHORT, "pay-load", seed=1)
+
+
+# Protocol ---------------------------------------------------------------------------------------
+
+
+def test_every_environment_gives_exactly_its_first_two_episodes():
+    episodes = evaluate(half_fall, SHORT, "nominal", seed=101, protocol=Protocol(6, 2))
+    assert [(e.environment, e.episode) for e in episodes] == [
+        (i, j) for i in range(6) for j in (0, 1)
+    ]
+    for one in episodes:
+        standing = one.environment % 2 == 1
+        assert one.survived == standing
+        # Fallers have ended their second episode before the others end their first.
+        assert one.steps == 21 if standing else one.steps < 10
+        assert one.seconds == pytest.approx(one.steps * 0.02)
+        assert (one.condition, one.evaluation_seed) == ("nominal", 101)
+
+
+def test_records_equal_a_plain_loop_over_one_environment_after_the_other():
+    protocol = Protocol(4, 2)
+    episodes = evaluate(half_fall, SHORT, "training", seed=7, protocol=protocol)
+    env = VelocityEnv(SHORT, 4, seed=7)
+    rows = {i: [[]] for i in range(4)}
+    while any(len(of_env) <= 2 for of_env in rows.values()):
+        _, rewards, done, _ = env.step(half_fall(env.get_observations()["policy"]))
+        step = env.last_step
+        for i, of_env in rows.items():
+            velocity, command = step.state.velocity[i], step.command[i]
+            of_env[-1].append(
+                (
+                    rewards[i].item(),
+                    (command[:2] - velocity[:2]).norm().item(),
+                    abs(command[2] - step.state.angular_velocity[i, 2]).item(),
+                    (velocity[:2] @ command[:2] / command[:2].norm().clamp(min=1e-9)).item(),
+                    command[:2].norm().item(),
+                    step.contact[i].all().item(),
+                )
+            )
+            if done[i]:
+                of_env.append([])
+        env.engine.rest(np.array([i for i, of_env in rows.items() if len(of_env) > 2], dtype=int))
+    for one in episodes:
+        steps = np.array(rows[one.environment][one.episode])
+        assert one.steps == len(steps)
+        assert one.episode_return == pytest.approx(steps[:, 0].sum(), abs=1e-9)
+        assert one.linear_error == pytest.approx(steps[:, 1].mean(), rel=1e-6)
+        assert one.yaw_error == pytest.approx(steps[:, 2].mean(), rel=1e-6)
+        assert one.double_support == pytest.approx(steps[:, 5].mean())
+        commanded = steps[:, 4].sum()
+        expected = pytest.approx(steps[:, 3].sum() / commanded, rel=1e-5) if commanded else None
+        assert one.speed_ratio == expected
+
+
+def test_errors_are_those_before_the_reset():
+    # Nobody is this tall: episodes end in their first step, and the reset gives new commands.
+    task = replace(_LAPTOP, terminations=replace(_LAPTOP.terminations, height=2.0))
+    episodes = evaluate(
+        lambda x: torch.zeros(len(x), 12), task, "nominal", seed=3, protocol=Protocol(8, 1)
+    )
+    env = VelocityEnv(find_condition("nominal").apply(task), 8, seed=3)
+    first = env.commands.values.clone()
+    env.step(torch.zeros(8, 12))
+    assert env.terminated.all()
+    assert not torch.allclose(env.commands.values, first)
+    velocity = env.last_step.state.velocity[:, :2]
+    expected = (first[:, :2] - velocity).norm(dim=-1).tolist()
+    assert [one.linear_error for one in episodes] == pytest.approx(expected, rel=1e-6)
+    assert all(one.steps == 1 and not one.survived for one in episodes)
+
+
+def test_a_fall_in_the_last_step_is_not_survival():
+    limits = replace(SHORT.terminations, duration=0.0, height=2.0)
+    task = replace(SHORT, terminations=limits)
+    episodes = evaluate(
+        lambda x: torch.zeros(len(x), 12), task, "nominal", seed=3, protocol=Protocol(2, 1)
+    )
+    assert [one.steps for one in episodes] == [1, 1]
+    assert not any(one.survived for one in episodes)
+
+
+def test_standing_commands_have_no_speed_ratio():
+    task = replace(SHORT, commands=CommandConfig(forward=(0.0, 0.0), sideways=(0.0, 0.0)))
+    episodes = evaluate(half_fall, task, "nominal", seed=1, protocol=Protocol(2, 1))
+    assert [one.speed_ratio for one in episodes] == [None, None]
+
+
+def test_same_seed_same_episodes_whatever_the_threads():
+    def run(seed, threads=1, condition="training"):
+        return evaluate(
+            half_fall, SHORT, condition, seed=seed, protocol=Protocol(6, 2), threads=threads
+        )
+
+    first = run(101)
+    assert run(101) == first
+    assert run(101, threads=2) == first
+    assert [e.episode_return for e in run(102)] != [e.episode_return for e in first]
+    for condition in ("nominal", "low-friction", "payload"):
+        others = run(101, condition=condition)
+        assert [e.episode_return for e in others] != [e.episode_return for e in first]
+
+
+def test_bad_policies_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(2, 3\).*\(2, 12\)"):
+        evaluate(lambda x: torch.zeros(2, 3), SHORT, "nominal", seed=1, protocol=Protocol(2, 1))
+    nan = torch.zeros(2, 12)
+    nan[1, 4] = float("nan")
+    with pytest.raises(EvaluationError, match=r"action of environment 1 is not finite"):
+        evaluate(lambda x: nan, SHORT, "nominal", seed=1, protocol=Protocol(2, 1))
+    with pytest.raises(ValueError, match=r"envs must be at least 1, got 0"):
+        Protocol(envs=0)
+
+
+def test_a_diverged_simulation_is_no_survivor(monkeypatch):
+    def explode(engine, targets):
+        engine.qvel[0] = float("nan")
+
+    monkeypatch.setattr("prism.sim.engine.RolloutEngine.step", explode)
+    with pytest.raises(EvaluationError, match=r"After 1 steps the reward of environment 0"):
+        evaluate(half_fall, SHORT, "nominal", seed=1, protocol=Protocol(2, 1))
+
+
+# Summary ----------------------------------------------------------------------------------------
+
+
+def test_wilson_interval_by_its_formula():
+    for successes, trials in ((200, 200), (0, 10), (37, 50)):
+        z, rate = 1.959963984540054, successes / trials
+        centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
+        half = (
+            z / (1 + z * z / trials) * np.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2))
+        )
+        assert wilson(successes, trials) == pytest.approx((centre - half, centre + half), abs=1e-9)
+
+
+def test_summary_is_over_episodes_that_have_a_value():
+    episodes = evaluate(half_fall, SHORT, "nominal", seed=101, protocol=Protocol(4, 1))
+    episodes = [replace(one, swing_apex=None) for one in episodes]
+    episodes[1] = replace(episodes[1], swing_apex=0.05)
+    summary = summarise(episodes)
+    assert (summary.episodes, summary.survived) == (4, 2)
+    errors = np.array([one.linear_error for one in episodes])
+    assert summary.spreads["linear_error"].mean == pytest.approx(errors.mean())
+    assert summary.spreads["linear_error"].sd == pytest.approx(errors.std(ddof=1))
+    assert summary.spreads["swing_apex"].count == 1
+    assert summary.spreads["swing_apex"].sd is None
+    text = table({"nominal": summary, "none": summarise([replace(episodes[0], swing_apex=None)])})
+    assert "50.0 [15.0, 85.0]" in text
+    (apex,) = (line.split() for line in text.splitlines() if line.startswith("swing apex"))
+    assert apex[3:] == ["5.0", "none"]
+    with pytest.raises(ValueError, match="no episodes"):
+        summarise([])
