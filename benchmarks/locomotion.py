@@ -4,8 +4,10 @@
 
 - env/raw: environment stepping (rewards, observations, resets, randomisation) against
   ``mujoco.rollout`` alone, same model, threads, targets and number of robots.
-- env/async: against Gymnasium's AsyncVectorEnv of Python-stepped simulations of the same robot, one
-  process a core, without rewards or observation histories.
+- env/async: against Gymnasium's AsyncVectorEnv of Python-stepped simulations with the same task, one
+  process a core.
+- env/async-bare: the same without any task: no rewards, histories, randomisation. What is left is
+  the cost of talking to the processes.
 - env/warp: against mujoco_warp on the same CPU, where it is installed.
 - train/outside: share of training time that is neither physics nor network passes.
 """
@@ -15,6 +17,8 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
@@ -34,8 +38,28 @@ from prism.sim.scene import build_model
 ENVS = 256
 
 
-class PythonStepped(gymnasium.Env):
-    """One robot stepped from Python, as a user without batched stepping would write it."""
+class TaskEnv(gymnasium.Env):
+    """The velocity task for one robot."""
+
+    def __init__(self, preset: str) -> None:
+        torch.set_num_threads(1)
+        self.env = VelocityEnv(TASKS[preset], 1)
+        size = self.env.get_observations()["policy"].shape[1]
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (12,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple:
+        """Begin an episode."""
+        return self.env.reset()["policy"][0].numpy(), {}
+
+    def step(self, action: np.ndarray) -> tuple:
+        """Advance one control step."""
+        seen, reward, done, _ = self.env.step(torch.from_numpy(action).unsqueeze(0))
+        return seen["policy"][0].numpy(), reward.item(), bool(done), False, {}
+
+
+class BareEnv(gymnasium.Env):
+    """One robot stepped from Python, without any task."""
 
     def __init__(self, timestep: float, substeps: int) -> None:
         self.robot = make_robot("g1")
@@ -63,12 +87,12 @@ class PythonStepped(gymnasium.Env):
         return np.concatenate([self.data.qpos, self.data.qvel])
 
 
-def rate(step: object, count: int, seconds: float) -> float:
+def rate(step: Callable[[], object], count: int, seconds: float) -> float:
     """Return control steps per second of a function that does ``count`` of them."""
-    step()  # type: ignore[operator]
+    step()
     done, start = 0, time.perf_counter()
     while (spent := time.perf_counter() - start) < seconds:
-        step()  # type: ignore[operator]
+        step()
         done += count
     return done / spent
 
@@ -102,10 +126,8 @@ def environment_rates(preset: str, threads: int, seconds: float) -> tuple[float,
     return float(np.median(whole)), float(np.median(physics))
 
 
-def async_rate(preset: str, processes: int, seconds: float) -> float:
+def async_rate(make: Callable[[], gymnasium.Env], processes: int, seconds: float) -> float:
     """Return the rate of Gymnasium's asynchronous vector environment."""
-    simulation = TASKS[preset].simulation
-    make = lambda: PythonStepped(simulation.timestep, simulation.substeps)  # noqa: E731
     env = gymnasium.vector.AsyncVectorEnv([make] * processes)
     env.reset()
     rng = np.random.default_rng(0)
@@ -166,8 +188,12 @@ def main() -> None:
         whole, raw = environment_rates(preset, options.threads, seconds)
         print(f"{preset}: environment {whole:,.0f} control steps/s, raw physics {raw:,.0f}")
         print(f"{preset} env/raw {whole / raw:.2f}   target >= 0.75")
-        python = async_rate(preset, options.threads, seconds / 2)
+        python = async_rate(partial(TaskEnv, preset), options.threads, seconds / 2)
         print(f"{preset} env/async {whole / python:.1f}   target >= 3")
+        simulation = TASKS[preset].simulation
+        make_bare = partial(BareEnv, simulation.timestep, simulation.substeps)
+        bare = async_rate(make_bare, options.threads, seconds / 2)
+        print(f"{preset} env/async-bare {whole / bare:.1f}")
         warp = warp_rate(preset, seconds / 2)
         if warp is None:
             print(f"{preset} env/warp not measured: mujoco_warp is not installed")
