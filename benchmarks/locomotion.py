@@ -4,8 +4,8 @@
 
 - env/raw: environment stepping (rewards, observations, resets, randomisation) against
   ``mujoco.rollout`` alone, same model, threads, targets and number of robots.
-- env/async: against Gymnasium's AsyncVectorEnv of Python-stepped simulations with the same task, one
-  process a core.
+- env/async: against Gymnasium's AsyncVectorEnv of Python-stepped simulations with the same task,
+  one process a core.
 - env/async-bare: the same without any task: no rewards, histories, randomisation. What is left is
   the cost of talking to the processes.
 - env/warp: against mujoco_warp on the same CPU, where it is installed.
@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import time
 from collections.abc import Callable
@@ -23,7 +24,6 @@ from functools import partial
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import gymnasium
-import mujoco
 import numpy as np
 import torch
 
@@ -33,7 +33,9 @@ from prism.locomotion.env import VelocityEnv
 from prism.locomotion.presets import TASKS
 from prism.sim.engine import RolloutEngine
 from prism.sim.robots import make_robot
-from prism.sim.scene import build_model
+from prism.sim.scene import build_model, import_mujoco
+
+mujoco = import_mujoco()
 
 ENVS = 256
 
@@ -145,8 +147,7 @@ def async_rate(make: Callable[[], gymnasium.Env], processes: int, seconds: float
 def warp_rate(preset: str, seconds: float) -> float | None:
     """Return the rate of mujoco_warp on the CPU, or ``None`` where it is not installed."""
     try:
-        import mujoco_warp as mjw
-        import warp as wp
+        mjw, wp = importlib.import_module("mujoco_warp"), importlib.import_module("warp")
     except ImportError:
         return None
     simulation = TASKS[preset].simulation
