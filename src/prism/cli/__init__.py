@@ -23,15 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from prism.cli.evaluate import eval_
+    from prism.cli.export import export
     from prism.cli.info import info
     from prism.cli.params import params
     from prism.cli.physics import physics
+    from prism.cli.sim2sim import sim2sim
     from prism.cli.train import train_locomotion
 
     train = SubcommandApp()
     train.command(name="locomotion")(train_locomotion)
     app = SubcommandApp()
-    for command in (info, params, physics):
+    for command in (info, params, physics, export, sim2sim):
         app.command(command)
     app.command(train, name="train", help="Train a policy.")
     app.command(name="eval")(eval_)

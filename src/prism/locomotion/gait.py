@@ -24,7 +24,7 @@ class Gait:
         self.control_dt = control_dt
         self.start = default_pose if config.from_default_pose else torch.zeros_like(default_pose)
         self.offsets = torch.tensor(config.offsets, device=default_pose.device)
-        gains = torch.zeros(len(config.offsets), len(default_pose), device=default_pose.device)
+        gains = default_pose.new_zeros(len(config.offsets), len(default_pose))
         for joint, foot, factor in config.swing:
             gains[foot, joint] += factor * config.amplitude
         self.gains = gains

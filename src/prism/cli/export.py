@@ -1,0 +1,36 @@
+"""``prism export``: a run as files that a robot can use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tyro.conf import Positional
+
+
+def export(
+    run: Positional[Path],
+    out: Path | None = None,
+    checkpoint: int | None = None,
+) -> None:
+    """Write the policy of a run as ONNX, with its contract, the robot's model and a runner.
+
+    Args:
+        run: The run folder.
+        out: Folder to write; default: RUN/export. An export that is there is replaced.
+        checkpoint: Step of the checkpoint to export; default: the newest.
+    """
+    from prism.deploy.export import export_run, measure_latency
+    from prism.export import ExportError
+
+    try:
+        folder = export_run(run, out, checkpoint)
+    except ExportError as error:
+        raise ValueError(str(error)) from error
+    latency = measure_latency(folder)
+    for file in sorted(folder.iterdir()):
+        print(f"{file}  {file.stat().st_size / 1e3:.0f} kB")
+    print(
+        f"inference {1e6 * latency.median:.0f} us median, {1e6 * latency.percentile99:.0f} us "
+        "99th percentile (onnxruntime, batch of one, one thread)"
+    )
+    print(f"Try it with: prism sim2sim {folder}")
