@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from prism._extras import missing_extra
+from prism._progress import Progress
 from prism.physics.config import PhysicsConfig
 from prism.physics.contenders import choose_contenders
 from prism.physics.dataset import Dataset, make_dataset
@@ -20,7 +21,6 @@ from prism.physics.figures import (
     to_svg,
 )
 from prism.physics.page import render_page
-from prism.physics.progress import Progress
 from prism.physics.results import Results
 from prism.physics.scenes import draw_strobe, draw_traces
 from prism.physics.study import run_study

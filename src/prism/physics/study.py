@@ -11,11 +11,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any
 
+from prism._progress import Progress
 from prism.physics.config import TUNING_SEED, PhysicsConfig
 from prism.physics.contenders import choose_contenders
 from prism.physics.dataset import Dataset
 from prism.physics.fit import Job, Standardised, fit, overall
-from prism.physics.progress import Progress
 from prism.physics.results import Results
 
 
