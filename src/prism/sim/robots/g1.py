@@ -171,8 +171,12 @@ def _leg_geometry(name: str, side: int) -> str:
         sole(f"{prefix}_sole_{i}", (px, py * side, -0.03), 0.005)
         for i, (px, py) in enumerate(_SOLE)
     )
-    shoe = box((0.034, 0, -0.022), (0.088, 0.032, 0.011), DARK)
-    return contacts + shoe + ellipsoid((-0.005, 0, -0.012), (0.05, 0.03, 0.03), ACCENT)
+    shoe = [
+        box((0.034, 0, -0.027), (0.083, 0.031, 0.0075), DARK),
+        ellipsoid((0.03, 0, -0.02), (0.082, 0.032, 0.022), ACCENT),
+        capsule((-0.012, 0, -0.012), (0.006, 0, -0.006), 0.028, ACCENT),
+    ]
+    return contacts + "".join(shoe)
 
 
 def _trunk() -> str:
@@ -185,10 +189,10 @@ def _trunk() -> str:
         capsule((0, -0.055, -0.045), (0, 0.055, -0.045), 0.062, DARK),
         capsule((0, 0, 0.0), (0, 0, 0.07), 0.065, DARK),
         ellipsoid((0.004, 0, 0.20), (0.088, 0.115, 0.165), LIGHT),
-        ellipsoid((0.082, 0, 0.235), (0.028, 0.05, 0.05), ACCENT),
+        ellipsoid((0.080, 0, 0.24), (0.020, 0.034, 0.034), ACCENT),
         capsule((0, 0, 0.36), (0.005, 0, 0.40), 0.035, DARK),
-        ellipsoid((0.01, 0, 0.46), (0.075, 0.068, 0.09), LIGHT),
-        ellipsoid((0.055, 0, 0.465), (0.035, 0.054, 0.05), DARK),
+        ellipsoid((0.01, 0, 0.46), (0.075, 0.066, 0.09), LIGHT),
+        ellipsoid((0.035, 0, 0.468), (0.056, 0.060, 0.040), DARK),
     ]
     for y in (1.0, -1.0):
         parts += [
