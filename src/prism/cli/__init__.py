@@ -29,11 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from prism.cli.physics import physics
     from prism.cli.sim2sim import sim2sim
     from prism.cli.train import train_locomotion
+    from prism.cli.video import video
 
     train = SubcommandApp()
     train.command(name="locomotion")(train_locomotion)
     app = SubcommandApp()
-    for command in (info, params, physics, export, sim2sim):
+    for command in (info, params, physics, export, sim2sim, video):
         app.command(command)
     app.command(train, name="train", help="Train a policy.")
     app.command(name="eval")(eval_)

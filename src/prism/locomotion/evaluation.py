@@ -106,7 +106,7 @@ def evaluate(
     with torch.inference_mode():
         while bool((count < protocol.episodes).any()):
             actions = policy(env.get_observations()["policy"])
-            _check_actions(actions, env)
+            check_actions(actions, env)
             _, rewards, done, _ = env.step(actions)
             _check_finite("reward", rewards, env)
             assert env.last_step is not None
@@ -182,7 +182,8 @@ def _or_none(value: float) -> float | None:
     return value if value == value else None
 
 
-def _check_actions(actions: Tensor, env: VelocityEnv) -> None:
+def check_actions(actions: Tensor, env: VelocityEnv) -> None:
+    """Refuse actions of another shape and values that are not finite."""
     expected = (env.num_envs, env.num_actions)
     if tuple(actions.shape) != expected:
         raise ValueError(

@@ -1,0 +1,252 @@
+import os
+import subprocess
+import sys
+from ctypes.util import find_library
+from dataclasses import replace
+from pathlib import Path
+
+import imageio.v3 as imageio
+import numpy as np
+import pytest
+import torch
+
+from prism.cli import main
+from prism.learn import session
+from prism.learn.presets import make_config
+from prism.locomotion.overlay import Overlay
+from prism.locomotion.presets import TASKS
+from prism.locomotion.video import Film, VideoConfig
+from prism.sim.rendering import Renderer, RenderingError, find_backend
+from prism.sim.robots import make_robot
+from prism.sim.scene import build_model
+from prism.sim.video_files import write_video
+
+SMALL = {"width": 96, "height": 72}
+
+
+@pytest.fixture(autouse=True)
+def _can_draw():
+    try:
+        find_backend()
+    except RenderingError as error:
+        pytest.skip(str(error))
+
+
+def stand(observations):
+    return torch.zeros(len(observations), 12)
+
+
+def fall(observations):
+    return torch.full((len(observations), 12), 18.0)
+
+
+# Pictures ---------------------------------------------------------------------------------------
+
+
+def draw(*places):
+    robot = make_robot("g1")
+    qpos = np.zeros(19)
+    qpos[2], qpos[3], qpos[7:] = robot.stand_height, 1.0, robot.default_pose
+    pictures = []
+    with Renderer(build_model(robot, timestep=0.005), robot, width=160, height=120) as renderer:
+        for place in places:
+            qpos[:3] = place
+            pictures.append(renderer.draw(qpos).astype(int))
+    return pictures
+
+
+def dark(picture):
+    """Rows and columns of the pixels of the robot's dark parts."""
+    return np.argwhere(picture.sum(-1) < 150)
+
+
+def test_the_robot_is_in_the_picture_from_head_to_feet():
+    (picture,) = draw((0, 0, 0.784))
+    rows, columns = dark(picture).T
+    assert len(rows) > 200
+    assert 5 < rows.min() < 30  # visor
+    assert 85 < rows.max() < 115  # soles
+    assert abs(columns.mean() - 80) < 12
+    empty, _ = draw((0, 0, -5), (0, 0, -5))
+    assert len(dark(empty)) == 0
+
+
+def test_the_camera_follows_smoothly_and_jumps_after_a_reset():
+    start, near, far = draw((0, 0, 0.784), (0.3, 0, 0.784), (50, -20, 0.784))
+    middles = [dark(picture)[:, 1].mean() for picture in (start, near, far)]
+    assert middles[1] - middles[0] > 3  # it lags behind a step,
+    assert abs(middles[2] - middles[0]) < 1  # and is there at once after a jump
+
+
+def test_the_same_state_gives_the_same_picture():
+    one, two = draw((0, 0, 0.784)), draw((0, 0, 0.784))
+    np.testing.assert_array_equal(one[0], two[0])
+
+
+def test_no_way_to_draw_names_the_packages(monkeypatch):
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    find_backend.cache_clear()
+    with pytest.raises(RenderingError, match=r"libosmesa6.*libegl1"):
+        find_backend()
+    monkeypatch.setenv("MUJOCO_GL", "nonsense")
+    robot = make_robot("g1")
+    with pytest.raises(RenderingError, match=r"MUJOCO_GL=nonsense"):
+        Renderer(build_model(robot, timestep=0.005), robot, **SMALL)
+    find_backend.cache_clear()
+
+
+def test_bars_are_as_long_as_the_velocity():
+    white = np.full((480, 640, 3), 255, dtype=np.uint8)
+    overlay = Overlay("title", 640, 480)
+
+    def blue(velocity):
+        picture = overlay.draw(white, "status", (0.0, 0.0, 0.0), velocity).astype(int)
+        bars = picture[405:466, 66:184]
+        columns = np.argwhere((bars == (26, 107, 184)).all(-1))[:, 1] + 66
+        return columns.min(), columns.max()
+
+    assert blue((1.0, 0.0, 0.0)) == pytest.approx((124, 182), abs=4)  # less the mark
+    assert blue((-0.5, 0.0, 0.0)) == pytest.approx((95, 124), abs=4)
+    assert blue((9.0, 0.0, 0.0)) == blue((1.0, 0.0, 0.0))
+
+
+# Films ------------------------------------------------------------------------------------------
+
+
+def test_a_film_has_the_length_and_the_command_that_were_asked_for():
+    short = replace(TASKS["laptop"], commands=replace(TASKS["laptop"].commands, resample_after=0.1))
+    film = Film(stand, short, VideoConfig(0.4, (0.3, -0.1, 0.2), **SMALL), "title")
+    assert (film.rate, len(film)) == (25.0, 10)
+    commands = []
+    for picture in film:
+        assert picture.shape == (72, 96, 3)
+        commands.append(film.env.commands.values[0].tolist())
+    assert len(commands) == 10
+    assert commands == [pytest.approx([0.3, -0.1, 0.2])] * 10
+    random = Film(stand, short, VideoConfig(0.4, None, **SMALL), "title")
+    seen = {tuple(random.env.commands.values[0].tolist()) for _ in random}
+    assert len(seen) > 2
+    assert Film(stand, TASKS["g1"], VideoConfig(0.3, **SMALL), "title").rate == pytest.approx(
+        100 / 3
+    )
+
+
+def test_falls_are_counted_and_time_outs_do_not_happen():
+    task = replace(
+        TASKS["laptop"], terminations=replace(TASKS["laptop"].terminations, duration=0.1)
+    )
+    falling = Film(fall, task, VideoConfig(0.4, **SMALL), "title")
+    assert len(list(falling)) == 10
+    assert falling.falls >= 2
+    standing = Film(stand, task, VideoConfig(0.4, **SMALL), "title")
+    list(standing)
+    assert standing.falls == 0
+    assert standing.env.episode_length_buf.tolist() == [20]
+
+
+def test_conditions_apply():
+    film = Film(stand, TASKS["laptop"], VideoConfig(0.1, None, "low-friction", **SMALL), "title")
+    assert film.env.friction.tolist() == pytest.approx([0.2])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"seconds": 0.0}, "seconds must be above 0"),
+        ({"width": 63}, "even number from 64"),
+        ({"height": 101}, "even number from 64"),
+        ({"condition": "icy"}, "Unknown condition 'icy'"),
+        ({"command": (float("nan"), 0.0, 0.0)}, "three numbers"),
+    ],
+)
+def test_bad_settings_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        VideoConfig(**wrong)
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def shades(count):
+    return [np.full((72, 96, 3), 20 * i, dtype=np.uint8) for i in range(count)]
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+def test_files_hold_every_picture_at_the_right_rate(tmp_path, suffix):
+    file = tmp_path / "new" / f"film{suffix}"
+    write_video(file, shades(10), 25.0)
+    pictures = imageio.imread(file)
+    assert pictures.shape == (10, 72, 96, 3)
+    for i, picture in enumerate(pictures):
+        assert abs(picture.mean() - 20 * i) < 6
+    metadata = imageio.immeta(file)
+    assert metadata["fps"] == 25.0 if suffix == ".mp4" else metadata["duration"] == 40
+    assert [entry.name for entry in file.parent.iterdir()] == [file.name]
+
+
+def test_an_interrupted_video_leaves_nothing(tmp_path):
+    def broken():
+        yield from shades(3)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_video(tmp_path / "film.mp4", broken(), 25.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+# Command ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    config = make_config("laptop", "mlp", seed=3)
+    config = replace(config, ppo=replace(config.ppo, steps=2, minibatches=1), envs=2)
+    path = tmp_path_factory.mktemp("video") / "run"
+    session.start(config, path)
+    return path
+
+
+def test_command_writes_a_video_into_the_run(run, capsys):
+    main(["video", str(run), "--seconds", "0.4", "--width", "96", "--height", "72"])
+    assert "the robot never fell" in capsys.readouterr().out
+    assert imageio.imread(run / "videos" / "00000000-nominal.mp4").shape == (10, 72, 96, 3)
+
+
+@pytest.mark.skipif(find_library("OSMesa") is None, reason="apt-get install libosmesa6")
+def test_command_in_software_without_complaints(run, tmp_path):
+    out = tmp_path / "film.gif"
+    words = ["video", str(run), "--out", str(out), "--seconds", "0.2", "--command", "random"]
+    environment = {k: v for k, v in os.environ.items() if k != "PYOPENGL_PLATFORM"}
+    result = subprocess.run(
+        [sys.executable, "-m", "prism.cli", *words, "--width", "96", "--height", "72"],
+        env={**environment, "MUJOCO_GL": "osmesa"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    assert len(imageio.imread(out)) == 5
+
+
+def test_mistakes_are_reported_before_anything_is_simulated(run, tmp_path, capsys, monkeypatch):
+    def build(*_, **__):
+        raise AssertionError("a simulation was started")
+
+    monkeypatch.setattr("prism.locomotion.video.VelocityEnv", build)
+
+    def error_of(*words):
+        with pytest.raises(SystemExit) as caught:
+            main(["video", *map(str, words)])
+        assert caught.value.code == 2
+        return capsys.readouterr().err
+
+    assert "There is no run at" in error_of(tmp_path / "nowhere")
+    assert "choose one of: .gif, .mp4" in error_of(run, "--out", tmp_path / "film.avi")
+    (tmp_path / "folder.mp4").mkdir()
+    assert "is a folder" in error_of(run, "--out", tmp_path / "folder.mp4")
+    assert "Did you mean 'pushes'" in error_of(run, "--condition", "push")
+    assert "has no checkpoint 5" in error_of(run, "--checkpoint", 5)
+    assert not Path(tmp_path / "film.avi").exists()
