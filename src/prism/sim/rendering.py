@@ -85,7 +85,7 @@ class Renderer:
         self._option = mujoco.MjvOption()
         self._camera = mujoco.MjvCamera()
         self._camera.azimuth, self._camera.elevation = azimuth, elevation
-        self._camera.distance = 2.9 * robot.stand_height
+        self._camera.distance = 1.2 + 1.4 * robot.stand_height
         self._camera.lookat[:] = (0.0, 0.0, 0.8 * robot.stand_height)
         self._picture = np.zeros((height, width, 3), dtype=np.uint8)
 
