@@ -198,4 +198,4 @@ def test_two_processes_agree_and_resume_exactly(tmp_path):
     tensors = Run.open(tmp_path / "whole").load().tensors
     assert not torch.equal(tensors["rank0.env.engine.state"], tensors["rank1.env.engine.state"])
     assert load_policy(tmp_path / "whole").step == 4
-    assert Run.open(tmp_path / "whole").metrics()[-1]["samples"] == 4 * 2 * 8 * 6
+    assert Run.open(tmp_path / "whole").metrics()[-1]["samples"] == 4 * 8 * 6

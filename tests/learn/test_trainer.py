@@ -116,6 +116,11 @@ def test_matched_arm_has_the_size_of_the_gated_one():
     assert count_parameters(build_actor(paper.actor, 705, 12)) == 905_868
 
 
+def test_environments_must_be_shared_evenly():
+    with pytest.raises(ValueError, match="16 environments cannot be shared evenly by 3"):
+        Trainer(small("mlp"), rank=0, world_size=3)
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="preset 'labtop'"):
         make_config("labtop", "gated")

@@ -31,10 +31,11 @@ def train_locomotion(
         seed: Training seed.
         out: Run folder; default runs/PRESET-ACTOR-SEED.
         resume: Go on with this run instead; only --iterations and --processes may be given too.
-        envs: Environments per process; default: the preset's.
+        envs: Environments of all processes together; default: the preset's.
         iterations: Policy updates in all; default: the preset's.
         threads: Threads per process; default: the cores divided by the processes.
-        processes: Data-parallel processes on this machine (or use torchrun).
+        processes: Data-parallel processes on this machine (or use torchrun). They share the
+            environments, so the learning problem stays the same.
     """
     from prism.learn.parallel import current_rank, launch
     from prism.learn.presets import make_config
@@ -87,8 +88,11 @@ def run_training(config: object, path: Path, iterations: int | None) -> None:
         if not rank.is_main:
             session.train(run, trainer, total)
             return
-        print(f"{path}: {trainer.config.arm} on {trainer.config.preset}, {rank.world_size} x "
-              f"{trainer.config.envs} environments, {trainer.config.threads} threads")  # fmt: skip
+        made = trainer.config
+        print(
+            f"{path}: {made.arm} on {made.preset}, {made.envs} environments, "
+            f"{rank.world_size} processes x {made.threads} threads"
+        )
         board = TensorBoard(run.path / "tensorboard", trainer.iteration)
         try:
             with Progress(trainer.iteration, total) as progress:

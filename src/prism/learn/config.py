@@ -67,7 +67,7 @@ class TrainConfig:
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """The learner."""
     envs: int = 4096
-    """Environments stepped at once."""
+    """Environments stepped at once, by all processes together."""
     iterations: int = 3001
     """Policy updates."""
     seed: int = 1

@@ -32,13 +32,19 @@ class Trainer:
 
     def __init__(self, config: TrainConfig, *, rank: int = 0, world_size: int = 1) -> None:
         self.config = config
+        if config.envs % world_size:
+            raise ValueError(
+                f"{config.envs} environments cannot be shared evenly by {world_size} processes; "
+                f"give a multiple of {world_size} by --envs."
+            )
         self.rank = rank
         self.world_size = world_size
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)  # the same networks on every rank
         # Seeds of different runs and ranks must not meet: 1000 ranks fit between two seeds.
         env_seed = 1000 * config.seed + rank
-        self.env = VelocityEnv(config.task, config.envs, seed=env_seed, threads=config.threads)
+        envs = config.envs // world_size
+        self.env = VelocityEnv(config.task, envs, seed=env_seed, threads=config.threads)
         parallel = None
         if world_size > 1:
             parallel = {"global_rank": rank, "local_rank": rank, "world_size": world_size}
@@ -47,7 +53,7 @@ class Trainer:
         torch.manual_seed(env_seed)  # different actions on every rank
         # Episodes begin at different times, so that they do not all end together.
         self.env.episode_length_buf = torch.randint(
-            self.env.max_episode_length, (config.envs,), generator=self.env.generator
+            self.env.max_episode_length, (envs,), generator=self.env.generator
         )
         self.iteration = 0
         self.seconds = 0.0
@@ -81,8 +87,7 @@ class Trainer:
         ppo = self.config.ppo
         if ppo.schedule != "linear":
             return
-        samples = self.iteration * self.config.samples_per_iteration * self.world_size
-        done = samples / ppo.decay_samples
+        done = self.iteration * self.config.samples_per_iteration / ppo.decay_samples
         rate = max(ppo.final_learning_rate, ppo.learning_rate * (1 - done))
         self.ppo.learning_rate = rate
         for group in self.ppo.optimizer.param_groups:
@@ -103,12 +108,13 @@ class Trainer:
     def _metrics(
         self, sums: dict[str, float], timer: dict[str, float], losses: dict[str, float], wall: float
     ) -> dict[str, float]:
-        count = self.config.samples_per_iteration  # of this process
+        total = self.config.samples_per_iteration
+        count = total // self.world_size  # what this process has seen
         robot_seconds = count * self.env.control_dt
         physics = self.env.engine.take_seconds()
         return {
             "iteration": self.iteration,
-            "samples": self.iteration * count * self.world_size,
+            "samples": self.iteration * total,
             "seconds": round(self.seconds, 3),
             "reward_per_second": sums["reward"] / robot_seconds,
             "seconds_between_falls": robot_seconds / max(1.0, sums["falls"]),
@@ -118,7 +124,7 @@ class Trainer:
             "action_std": self.ppo.actor.output_std.mean().item(),
             "learning_rate": self.ppo.learning_rate,
             **{f"loss/{name}": value for name, value in losses.items()},
-            "samples_per_second": count * self.world_size / wall,
+            "samples_per_second": total / wall,
             "time/physics": physics / wall,
             "time/task": (timer["environment"] - physics) / wall,
             "time/policy": timer["policy"] / wall,

@@ -78,8 +78,16 @@ _QUADRUPED_SWING = tuple(
     (3 * foot + joint, foot, factor) for foot in range(4) for joint, factor in ((1, 1.0), (2, -2.0))
 )
 
+# With the original weights the best policy walks at 60 % of the commanded speed: staying on the
+# reference motion, which marches in place, pays more than following the command.
+_LAPTOP_WEIGHTS = tuple(
+    (name, {"tracking_lin_vel": 2.4, "track_vel_hard": 1.0}.get(name, weight))
+    for name, weight in HUMANOID_GYM_WEIGHTS
+)
+
 _LAPTOP = replace(
     _G1,
+    rewards=replace(_G1.rewards, weights=_LAPTOP_WEIGHTS),
     simulation=SimulationConfig(timestep=0.005, substeps=4),
     actions=ActionConfig(on_reference=True),
     observations=ObservationConfig(actor_frames=5),
