@@ -76,6 +76,13 @@ def test_unknown_subcommand_is_refused(capsys):
     assert "params" in output.err + output.out
 
 
+def test_a_closed_pipe_is_no_error():
+    command = f"{sys.executable} -m prism.cli params | head -n 1"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert result.stdout.startswith("network")
+    assert result.stderr == ""
+
+
 def test_without_tyro_the_command_names_the_extra():
     code = "import sys; sys.modules['tyro'] = None; from prism.cli import main; main(['info'])"
     result = subprocess.run(

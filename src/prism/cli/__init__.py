@@ -46,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # `prism info | head` is no error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except (ValueError, OSError, FloatingPointError, MissingExtraError, RunError) as error:
         if os.environ.get("PRISM_TRACEBACK"):
             raise
