@@ -103,9 +103,10 @@ def run_training(config: object, path: Path, iterations: int | None) -> None:
 
                 session.train(run, trainer, total, report)
         except KeyboardInterrupt:
+            more = f" --processes {rank.world_size}" if rank.world_size > 1 else ""
             print(
                 f"\nInterrupted after {trainer.iteration} updates; go on with: "
-                f"prism train locomotion --resume {path}",
+                f"prism train locomotion --resume {path}{more}",
                 file=sys.stderr,
             )
             raise
