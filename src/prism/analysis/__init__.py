@@ -1,0 +1,1 @@
+"""From rollouts of trained policies to numbers: probes, interactions, embeddings, traces."""

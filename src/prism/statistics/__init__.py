@@ -1,0 +1,1 @@
+"""Intervals, paired differences and corrections over training seeds."""
