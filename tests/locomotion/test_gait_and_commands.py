@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from prism.locomotion.commands import Commands, wrap
+from prism.locomotion.commands import Commands, HeldCommands, wrap
 from prism.locomotion.config import CommandConfig
 from prism.locomotion.gait import Gait
 from prism.locomotion.presets import TASKS
@@ -92,6 +92,19 @@ def test_resampling_some_keeps_the_others():
     changed = (commands.values != before).any(-1).nonzero().squeeze(-1).tolist()
     assert set(changed) <= {2, 5}
     assert changed
+
+
+def test_a_held_command_stays_and_gives_way_to_the_tasks_own():
+    commands = HeldCommands(make_commands(3), (0.4, -0.1, 0.3))
+    commands.resample(torch.arange(3))
+    commands.values = torch.zeros(3, 3)  # as loading a saved state does
+    commands.follow_heading(torch.zeros(3))
+    torch.testing.assert_close(commands.values, torch.tensor([[0.4, -0.1, 0.3]] * 3))
+    commands.hold(None)
+    commands.resample(torch.arange(3))
+    commands.follow_heading(torch.zeros(3))
+    torch.testing.assert_close(commands.values[:, 2], (0.5 * commands.heading).clamp(-1, 1))
+    assert not torch.equal(commands.values[0], commands.values[1])
 
 
 def test_wrap():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -43,6 +44,39 @@ class Commands:
     def _uniform(self, bounds: Range, count: int) -> Tensor:
         low, high = bounds
         return low + (high - low) * torch.rand(count, generator=self.generator)
+
+
+class HeldCommands(Commands):
+    """Commands that someone else gives: a held one counts, and without it the task draws its own.
+
+    Args:
+        like: The commands to stand in for.
+        held: Forward and sideways velocity (m/s) and yaw rate (rad/s), as given instead of from a
+            heading; ``None`` for the task's own.
+    """
+
+    def __init__(self, like: Commands, held: Sequence[float] | None = None) -> None:
+        super().__init__(like.config, len(like.values), like.generator)
+        self.values, self.heading = like.values, like.heading
+        self.hold(held)
+
+    def hold(self, held: Sequence[float] | None) -> None:
+        """Give a command to all environments from now on, or let the task go on with its own."""
+        self.held = None if held is None else torch.tensor(list(held))
+        if self.held is not None:
+            self.values[:] = self.held
+
+    def resample(self, envs: Tensor) -> None:
+        """Draw new commands unless one is held."""
+        if self.held is None:
+            super().resample(envs)
+
+    def follow_heading(self, yaw: Tensor) -> None:
+        """Turn the heading error into a yaw-rate command unless one is held."""
+        if self.held is None:
+            super().follow_heading(yaw)
+        else:
+            self.values[:] = self.held
 
 
 def wrap(angle: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from prism.locomotion.gait import Gait
 from prism.locomotion.observations import History, actor_frame, critic_frame, noise_scale
 from prism.locomotion.rewards import CONTACT_FORCE, Rewards, Step
 from prism.locomotion.state import RobotState, read_state, rotation_matrix
+from prism.locomotion.terminations import has_fallen
 from prism.sim.engine import Dynamics, RolloutEngine
 from prism.sim.robots import make_robot
 
@@ -66,16 +67,14 @@ class VelocityEnv:
             timestep=config.simulation.timestep,
             substeps=config.simulation.substeps,
             threads=threads,
-            dynamics=Dynamics(
+        )
+        self.set_dynamics(
+            Dynamics(
                 friction=self._uniform(random.friction, num_envs).double().numpy(),
                 base_mass=self._uniform(random.base_mass, num_envs).double().numpy(),
                 mass_scale=random.mass_scale,
-            ),
+            )
         )
-        base = self.engine.model.body(self.robot.base).id
-        nominal_mass = float(self.engine.model.body_mass[base])
-        self.friction = torch.from_numpy(self.engine.friction.copy()).float()
-        self.base_mass = torch.from_numpy(self.engine.base_mass + nominal_mass).float()
 
         self.gait = Gait(config.gait, self.default_pose, self.control_dt)
         self.commands = Commands(config.commands, num_envs, self.generator)
@@ -97,6 +96,14 @@ class VelocityEnv:
         self.timed_out = torch.zeros(num_envs, dtype=torch.bool)
         self.last_step: Step | None = None
         self.reset()
+
+    def set_dynamics(self, dynamics: Dynamics) -> None:
+        """Give every robot its friction and masses, which the critic sees; keeps the state."""
+        self.engine.set_dynamics(dynamics)
+        base = self.engine.model.body(self.robot.base).id
+        nominal_mass = float(self.engine.model.body_mass[base])
+        self.friction = torch.from_numpy(self.engine.friction.copy()).float()
+        self.base_mass = torch.from_numpy(self.engine.base_mass + nominal_mass).float()
 
     def reset(self) -> TensorDict:
         """Begin a new episode everywhere and return its first observations."""
@@ -222,15 +229,7 @@ class VelocityEnv:
         )
 
     def _terminate(self) -> None:
-        limits, state = self.cfg.terminations, self.state
-        fallen = state.base_force.norm(dim=-1) > limits.base_force
-        if limits.roll is not None:
-            fallen |= state.euler[:, 0].abs() > limits.roll
-        if limits.pitch is not None:
-            fallen |= state.euler[:, 1].abs() > limits.pitch
-        if limits.height is not None:
-            fallen |= state.base_position[:, 2] < limits.height
-        self.terminated = fallen
+        self.terminated = has_fallen(self.state, self.cfg.terminations)
         self.timed_out = self.episode_length_buf > self.max_episode_length
 
     def _reward(self) -> Tensor:

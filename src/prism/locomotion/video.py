@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from prism.locomotion.commands import Commands
+from prism.locomotion.commands import HeldCommands
 from prism.locomotion.conditions import find_condition
 from prism.locomotion.config import TaskConfig
 from prism.locomotion.env import VelocityEnv
@@ -72,7 +72,7 @@ class Film:
         limits = replace(changed.terminations, duration=config.seconds + 1.0)  # no time-out
         self.env = VelocityEnv(replace(changed, terminations=limits), 1, seed=config.seed)
         if config.command is not None:
-            self.env.commands = _Constant(self.env.commands, config.command)
+            self.env.commands = HeldCommands(self.env.commands, config.command)
             self.env.reset()
         control_rate = 1 / self.env.control_dt
         self.every = max(1, round(control_rate / _FRAME_RATE))
@@ -114,17 +114,3 @@ class Film:
         seconds = self.env.total_steps * self.env.control_dt
         fallen = f"   fallen: {self.falls}" if self.falls else ""
         return f"{self.config.condition}   {seconds:.1f} s{fallen}"
-
-
-class _Constant(Commands):
-    """One command for ever, with the yaw rate as given instead of from a heading."""
-
-    def __init__(self, like: Commands, command: tuple[float, float, float]) -> None:
-        super().__init__(like.config, len(like.values), like.generator)
-        self.values[:] = torch.tensor(command)
-
-    def resample(self, envs: torch.Tensor) -> None:
-        """Keep the command."""
-
-    def follow_heading(self, yaw: torch.Tensor) -> None:
-        """Keep the yaw rate."""
