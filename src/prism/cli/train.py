@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+from tyro.conf import UseAppendAction, arg
 
 
 def train_locomotion(
@@ -20,6 +21,10 @@ def train_locomotion(
     iterations: int | None = None,
     threads: int | None = None,
     processes: int = 1,
+    arm: str | None = None,
+    settings: Annotated[
+        UseAppendAction[tuple[str, ...]], arg(name="set", metavar="KEY=VALUE")
+    ] = (),
 ) -> None:
     """Train a policy that follows velocity commands.
 
@@ -36,37 +41,70 @@ def train_locomotion(
         threads: Threads per process; default: the cores divided by the processes.
         processes: Data-parallel processes on this machine (or use torchrun). They share the
             environments, so the learning problem stays the same.
+        arm: What the run is called in tables; default: the actor.
+        settings: Any other setting of the run, e.g. --set ppo.learning_rate=5e-4 or
+            --set task.observations.actor_frames=15; config.json of a run shows all of them.
     """
-    from prism.learn.parallel import current_rank, launch
-    from prism.learn.presets import make_config
+    from prism.learn.parallel import launch
 
     if processes < 1:
         raise ValueError(f"--processes must be at least 1, got {processes}.")
     if resume is not None:
-        given = {"--envs": envs, "--threads": threads, "--degree": degree, "--out": out}
+        given = {
+            "--envs": envs,
+            "--threads": threads,
+            "--degree": degree,
+            "--out": out,
+            "--arm": arm,
+            "--set": settings or None,
+        }
         for name, value in given.items():
             if value is not None:
                 raise ValueError(f"{name} cannot be changed on --resume: the run keeps its own.")
         work = (None, resume, iterations)
     else:
-        options = {} if degree is None else {"degree": degree}
-        if options and actor in ("mlp",):
-            raise ValueError("--degree applies to gated, mlp-larger and residual, not to mlp.")
-        config = make_config(preset, actor, seed=seed, **options)
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        ranks = max(processes, current_rank().world_size)
-        config = replace(
-            config,
-            threads=threads or max(1, cores // ranks),
-            envs=envs or config.envs,
-            iterations=iterations or config.iterations,
-        )
-        name = f"{preset}-{actor}" + (f"{degree}" if degree else "") + f"-{seed}"
+        given = {
+            "actor.degree": degree,
+            "envs": envs,
+            "iterations": iterations,
+            "threads": threads,
+        }
+        config = _make_config(preset, actor, seed, arm, settings, given, processes)
+        name = f"{preset}-{arm or actor}" + (f"{degree}" if degree else "") + f"-{seed}"
         work = (config, out or Path("runs") / name, None)
     if processes > 1:
         launch(processes, run_training, *work)
     else:
         run_training(*work)
+
+
+def _make_config(
+    preset: str,
+    actor: str,
+    seed: int,
+    arm: str | None,
+    settings: tuple[str, ...],
+    given: dict[str, Any],
+    processes: int,
+) -> object:
+    """Put presets, options and ``--set`` together; a setting given twice is an error."""
+    from prism.learn.parallel import current_rank
+    from prism.learn.presets import make_config
+    from prism.runs.configs import parse_assignments
+
+    overrides = parse_assignments(settings)
+    for key, value in given.items():
+        if value is None:
+            continue
+        option = key.rpartition(".")[2]
+        if key in overrides:
+            raise ValueError(f"Give either --{option} or --set {key}=..., not both.")
+        if key == "actor.degree" and actor == "mlp":
+            raise ValueError("--degree applies to gated, mlp-larger and residual, not to mlp.")
+        overrides[key] = value
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    overrides.setdefault("threads", max(1, cores // max(processes, current_rank().world_size)))
+    return make_config(preset, actor, seed=seed, name=arm, overrides=overrides)
 
 
 def run_training(config: object, path: Path, iterations: int | None) -> None:

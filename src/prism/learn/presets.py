@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from prism.locomotion.config import TaskConfig
 from prism.locomotion.presets import TASKS
 from prism.nn import ActorConfig, GatedActorConfig, ResidualActorConfig, build_actor, matched_mlp
 from prism.nn.checks import check_choice
+from prism.runs.configs import ConfigError, apply_overrides, flatten
 
 ARMS = ("mlp", "mlp-larger", "gated", "residual")
 """Arms by name; ``mlp-larger`` is the plain MLP with as many parameters as ``gated``."""
@@ -112,37 +114,58 @@ def make_arm(arm: str, preset: Preset, task: TaskConfig, **options: Any) -> Acto
         arm: One of :data:`ARMS`.
         preset: Sizes shared by all arms.
         task: The task, for the observation size.
-        **options: Further fields of the actor's config, e.g. ``degree``.
+        **options: Further fields of the actor's config, e.g. ``degree``; those of ``mlp-larger``
+            are of the gated actor that it matches.
     """
     check_choice("actor", arm, ARMS)
     if arm == "mlp":
-        return ActorConfig(hidden=preset.hidden, **options)
+        return apply_overrides(ActorConfig(hidden=preset.hidden), options, "actor.")
     if arm == "residual":
-        options = {"warmup": preset.warmup, **options}
-        return ResidualActorConfig(hidden=preset.hidden, latent=preset.latent, **options)
-    gated = GatedActorConfig(hidden=preset.hidden, latent=preset.latent, **options)
+        residual = ResidualActorConfig(
+            hidden=preset.hidden, latent=preset.latent, warmup=preset.warmup
+        )
+        return apply_overrides(residual, options, "actor.")
+    gated = GatedActorConfig(hidden=preset.hidden, latent=preset.latent)
+    gated = apply_overrides(gated, options, "actor.")
     if arm == "gated":
         return gated
     inputs, outputs = observation_size(task)
     return matched_mlp(build_actor(gated, inputs, outputs)).config
 
 
-def make_config(preset: str, arm: str, *, seed: int = 1, **options: Any) -> TrainConfig:
+def make_config(
+    preset: str,
+    arm: str,
+    *,
+    seed: int = 1,
+    name: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> TrainConfig:
     """Return the full config of a run by preset and arm.
 
     Args:
         preset: One of :data:`PRESETS`.
         arm: One of :data:`ARMS`.
         seed: Training seed.
+        name: What the arm is called in tables, when several are of one kind.
+        overrides: Settings by dotted key that differ from the preset, e.g. ``ppo.learning_rate``.
+            Those of the task come before the arm is made: ``mlp-larger`` is matched to what
+            ``gated`` would be on that task.
         **options: Further fields of the actor's config, e.g. ``degree``.
     """
     settings = PRESETS[check_choice("preset", preset, PRESETS)]
-    task = TASKS[preset]
-    return TrainConfig(
+    changes = flatten(overrides or {})
+    for key in changes:
+        if key in ("preset", "arm", "seed"):
+            raise ConfigError(f"{key} names the run and cannot be overridden; give it by itself.")
+    keys = [key for key in changes if key.startswith("actor.")]
+    actor = {**options, **{key.removeprefix("actor."): changes.pop(key) for key in keys}}
+    plain = TrainConfig(
         preset=preset,
-        arm=arm,
-        task=task,
-        actor=make_arm(arm, settings, task, **options),
+        arm=name or arm,
+        task=TASKS[preset],
+        actor=ActorConfig(),
         critic_hidden=settings.critic_hidden,
         ppo=settings.ppo,
         envs=settings.envs,
@@ -150,3 +173,5 @@ def make_config(preset: str, arm: str, *, seed: int = 1, **options: Any) -> Trai
         seed=seed,
         checkpoint_every=settings.checkpoint_every,
     )
+    config = apply_overrides(plain, changes)
+    return replace(config, actor=make_arm(arm, settings, config.task, **actor))

@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from prism.runs.configs import ConfigError, from_dict, to_dict
+from prism.runs.configs import ConfigError, apply_overrides, from_dict, to_dict
 from prism.runs.errors import CheckpointError, RunError
 from prism.runs.provenance import collect_provenance
 
@@ -32,6 +32,7 @@ __all__ = [
     "ConfigError",
     "Run",
     "RunError",
+    "apply_overrides",
     "collect_provenance",
     "from_dict",
     "load_checkpoint",

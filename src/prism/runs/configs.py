@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
+import math
 import types
 import typing
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -75,6 +78,8 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
         )
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if hint is float and isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where}: expected a finite number, got {value!r}.")
     if hint in (bool, int, float, str) and (
         not isinstance(value, hint) or (hint is int and isinstance(value, bool))
     ):
@@ -82,3 +87,105 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
             f"{where}: expected {hint.__name__}, got {value!r} ({type(value).__name__})."
         )
     return value
+
+
+def apply_overrides(config: T, overrides: Mapping[str, Any], where: str = "") -> T:
+    """Return a dataclass config with some of its settings replaced.
+
+    Args:
+        config: The config; sections may be configs of their own.
+        overrides: New values by dotted key, ``{"ppo.learning_rate": 5e-4}``, or the same as nested
+            tables. Unknown keys and values of another type are errors.
+        where: What stands before the keys in error messages, e.g. ``"actor."``.
+    """
+    known = sorted(_keys(config, where))
+    return _overridden(config, _nested(flatten(overrides)), where, known)
+
+
+def flatten(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested tables as one, by dotted key; a key given twice is an error."""
+    flat: dict[str, Any] = {}
+    for key, value in tables.items():
+        inner = flatten(value) if isinstance(value, Mapping) else {"": value}
+        for name, item in inner.items():
+            full = f"{key}.{name}" if name else key
+            if full in flat:
+                raise ConfigError(f"{full} is given twice.")
+            flat[full] = item
+    return flat
+
+
+def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
+    """Read ``key=value`` words; values are JSON, and what is not JSON is a string."""
+    found: dict[str, Any] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not (key and equals):
+            raise ConfigError(f"Expected KEY=VALUE, e.g. ppo.learning_rate=5e-4, got {word!r}.")
+        if key in found:
+            raise ConfigError(f"{key} is given twice.")
+        try:
+            found[key] = json.loads(text)
+        except ValueError:
+            found[key] = text
+    return found
+
+
+def find_differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the dotted keys whose values differ, with both values; ``None`` where one has none."""
+    first, second = flatten(one), flatten(two)
+    keys = [*first, *(key for key in second if key not in first)]
+    pairs = {key: (first.get(key), second.get(key)) for key in keys}
+    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _nested(flat: dict[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in flat.items():
+        *groups, last = key.split(".")
+        branch = tree
+        for group in groups:
+            branch = branch.setdefault(group, {})
+            if not isinstance(branch, dict):
+                raise ConfigError(f"{key}: {group} is given as a value too.")
+        if last in branch:
+            raise ConfigError(f"{key} is given as a value and as a group of settings.")
+        branch[last] = value
+    return tree
+
+
+def _overridden(config: Any, tree: dict[str, Any], prefix: str, known: list[str]) -> Any:
+    hints = typing.get_type_hints(type(config))
+    names = [field.name for field in dataclasses.fields(config)]
+    changes: dict[str, Any] = {}
+    for name, value in tree.items():
+        key = prefix + name
+        if name not in names:
+            near = [other for other in known if other.rpartition(".")[2] == name]
+            near = near or difflib.get_close_matches(key, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            allowed = ", ".join(prefix + name for name in names)
+            raise ConfigError(f"Unknown setting {key!r}; there are: {allowed}.{hint}")
+        current = getattr(config, name)
+        if dataclasses.is_dataclass(current):
+            inner = [field.name for field in dataclasses.fields(current)]
+            if not isinstance(value, dict):
+                raise ConfigError(
+                    f"{key} is a group of settings: give one of {', '.join(inner)}, "
+                    f"e.g. {key}.{inner[0]}."
+                )
+            changes[name] = _overridden(current, value, f"{key}.", known)
+        elif isinstance(value, dict):
+            raise ConfigError(f"{key} is one value, {current!r}, and has no setting in it.")
+        else:
+            changes[name] = _typed(hints[name], value, key)
+    return dataclasses.replace(config, **changes)
+
+
+def _keys(config: Any, prefix: str) -> Iterator[str]:
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _keys(value, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name
