@@ -1,0 +1,29 @@
+"""Small untrained policies for the tests."""
+
+from dataclasses import replace
+
+import torch
+
+from prism.learn.algorithm import make_actor
+from prism.learn.policy import Policy
+from prism.learn.presets import make_config
+
+
+def small_policy(arm="gated", preset="laptop", gate=0.5, seed=0, **options):
+    """A policy with random weights, open gates and a normaliser that has seen something."""
+    options = {"warmup": 0, **options} if arm == "residual" else options
+    config = make_config(preset, arm, **options)
+    small = {"hidden": (16, 8)} | ({"latent": 6} if hasattr(config.actor, "latent") else {})
+    config = replace(config, actor=replace(config.actor, **small))
+    generator = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    actor = make_actor(config).eval()
+    normaliser = actor.obs_normalizer
+    for name, low, high in (("_mean", -1.0, 1.0), ("_std", 0.2, 2.0)):
+        values = getattr(normaliser, name)
+        values.copy_(low + (high - low) * torch.rand(values.shape, generator=generator))
+    layer = getattr(getattr(actor, "encoder", None), "interaction", None)
+    if getattr(layer, "gate", None) is not None:
+        with torch.no_grad():
+            layer.gate.copy_(gate * torch.randn(layer.gate.shape, generator=generator))
+    return Policy(config, 0, actor, actor.as_onnx(verbose=False).eval())
