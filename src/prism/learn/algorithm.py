@@ -13,10 +13,12 @@ from prism._extras import missing_extra
 from prism.learn.config import PPOConfig, TrainConfig
 from prism.learn.presets import observation_size
 from prism.locomotion.env import VelocityEnv
+from prism.locomotion.mirror import augment
 from prism.nn import ActorConfig
 
 try:
     from rsl_rl.algorithms import PPO
+    from rsl_rl.extensions import Symmetry
     from rsl_rl.models import MLPModel
     from rsl_rl.utils import resolve_class
     from tensordict import TensorDict
@@ -52,7 +54,19 @@ def make_ppo(config: TrainConfig, env: VelocityEnv, parallel: dict[str, int] | N
         "multi_gpu": parallel,
     }
     with contextlib.redirect_stdout(io.StringIO()):  # it prints the networks
-        return PPO.construct_algorithm(env.get_observations(), env, settings, "cpu")  # type: ignore[arg-type]
+        ppo = PPO.construct_algorithm(env.get_observations(), env, settings, "cpu")  # type: ignore[arg-type]
+    if config.ppo.mirror:
+        mirrored: Any = env  # rsl_rl asks for its own class, and needs its attributes only
+        ppo.symmetry = _Augmentation(mirrored, augment, use_data_augmentation=True)
+    return ppo
+
+
+class _Augmentation(Symmetry):
+    """Mirrored copies of the samples, without the loss that rsl_rl would compute just to log it."""
+
+    def compute_loss(self, actor: MLPModel, batch: Any, original_batch_size: int) -> torch.Tensor:
+        """Cost nothing, where the original runs the actor once more."""
+        return torch.zeros(())
 
 
 def make_actor(config: TrainConfig) -> MLPModel:
@@ -77,7 +91,7 @@ def _actor_settings(actor: ActorConfig, ppo: PPOConfig) -> dict[str, Any]:
 
 
 def _algorithm_settings(ppo: PPOConfig) -> dict[str, Any]:
-    settings: dict[str, Any] = {
+    return {
         "class_name": "PPO",
         "num_learning_epochs": ppo.epochs,
         "num_mini_batches": ppo.minibatches,
@@ -92,9 +106,3 @@ def _algorithm_settings(ppo: PPOConfig) -> dict[str, Any]:
         "schedule": "adaptive" if ppo.schedule == "adaptive" else "fixed",
         "desired_kl": ppo.desired_kl,
     }
-    if ppo.mirror:
-        settings["symmetry_cfg"] = {
-            "use_data_augmentation": True,
-            "data_augmentation_func": "prism.locomotion.mirror:augment",
-        }
-    return settings

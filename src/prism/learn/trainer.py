@@ -77,6 +77,7 @@ class Trainer:
                 self.ppo.compute_returns(observations)
         with _Timer(timer, "update"):
             losses = self.ppo.update()
+        losses.pop("symmetry", None)  # not computed
         check_update(losses, (("actor", self.ppo.actor), ("critic", self.ppo.critic)))
         self.iteration += 1
         self.seconds += time.perf_counter() - start
