@@ -11,7 +11,7 @@ from prism.locomotion.env import VelocityEnv
 from prism.locomotion.evaluation import EvaluationError, Protocol, evaluate
 from prism.locomotion.gait_metrics import GaitMeter
 from prism.locomotion.presets import TASKS
-from prism.locomotion.summary import summarise, table, wilson
+from prism.locomotion.summary import summarise, table
 
 _LAPTOP = TASKS["laptop"]
 SHORT = replace(_LAPTOP, terminations=replace(_LAPTOP.terminations, duration=0.4))
@@ -296,16 +296,6 @@ def test_a_diverged_simulation_is_no_survivor(monkeypatch):
 
 
 # Summary ----------------------------------------------------------------------------------------
-
-
-def test_wilson_interval_by_its_formula():
-    for successes, trials in ((200, 200), (0, 10), (37, 50)):
-        z, rate = 1.959963984540054, successes / trials
-        centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
-        half = (
-            z / (1 + z * z / trials) * np.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2))
-        )
-        assert wilson(successes, trials) == pytest.approx((centre - half, centre + half), abs=1e-9)
 
 
 def test_summary_is_over_episodes_that_have_a_value():

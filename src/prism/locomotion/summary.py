@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prism._extras import missing_extra
 from prism.locomotion.evaluation import Episode
+from prism.statistics import Interval, wilson
 
 _ROWS = (
     ("episode_return", "return", 1.0, 1),
@@ -39,7 +39,7 @@ class Summary:
     """How many episodes."""
     survived: int
     """How many of them lasted to the time-out."""
-    interval: tuple[float, float]
+    interval: Interval
     """Wilson interval of the survival rate, 95 %."""
     spreads: dict[str, Spread]
     """Spread of every measurement over episodes, by field of :class:`Episode`."""
@@ -57,16 +57,6 @@ def summarise(episodes: Sequence[Episode]) -> Summary:
             sd = statistics.stdev(values) if len(values) > 1 else None
             spreads[field] = Spread(statistics.fmean(values), sd, len(values))
     return Summary(len(episodes), survived, wilson(survived, len(episodes)), spreads)
-
-
-def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95 % Wilson interval of a rate."""
-    try:
-        from scipy.stats import binomtest
-    except ImportError as error:
-        raise missing_extra("Evaluation", "locomotion", error) from error
-    interval = binomtest(successes, trials).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
 
 
 def table(summaries: dict[str, Summary]) -> str:
