@@ -26,7 +26,7 @@ def eval_(
     they last; a second call with the same checkpoint only does what is missing.
 
     Args:
-        run: The run folder.
+        run: The run folder, or the name of a policy that comes with prism.
         conditions: Any of nominal, low-friction, payload, pushes, training.
         seeds: Evaluation seeds.
         envs: Environments per seed.
@@ -35,12 +35,14 @@ def eval_(
         checkpoint: Which checkpoint; default: the newest.
         again: Repeat what is done already.
     """
+    from prism.cli._shipped import writable
     from prism.learn.evaluations import Evaluations
     from prism.locomotion.evaluation import Protocol
     from prism.locomotion.summary import summarise, table
     from prism.nn.checks import check_size
 
     check_size("prism eval", "--threads", threads)
+    run = writable(run)
     evaluations = Evaluations(run, Protocol(envs, episodes), checkpoint)
     todo = evaluations.plan(conditions, seeds, again)
     skipped = len(conditions) * len(seeds) - len(todo)

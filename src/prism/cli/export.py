@@ -15,15 +15,17 @@ def export(
     """Write the policy of a run as ONNX, with its contract, the robot's model and a runner.
 
     Args:
-        run: The run folder.
+        run: The run folder, or the name of a policy that comes with prism.
         out: Folder to write; default: RUN/export. An export that is there is replaced.
         checkpoint: Step of the checkpoint to export; default: the newest.
     """
+    from prism.cli._shipped import writable
     from prism.deploy.export import export_run, measure_latency
     from prism.export import ExportError
+    from prism.runs.shipped import resolve
 
     try:
-        folder = export_run(run, out, checkpoint)
+        folder = export_run(resolve(run) if out else writable(run), out, checkpoint)
     except ExportError as error:
         raise ValueError(str(error)) from error
     latency = measure_latency(folder)

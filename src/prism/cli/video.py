@@ -28,7 +28,7 @@ def video(
     """Film a trained policy, with its command and its measured velocity in the picture.
 
     Args:
-        run: The run folder.
+        run: The run folder, or the name of a policy that comes with prism.
         out: An .mp4 or .gif file; default: RUN/videos/CHECKPOINT-CONDITION.mp4.
         seconds: Length.
         command: Forward and sideways velocity (m/s) and yaw rate (rad/s), or random.
@@ -38,6 +38,7 @@ def video(
         seed: Seed of the initial state and of random commands.
         checkpoint: Which checkpoint; default: the newest.
     """
+    from prism.cli._shipped import writable
     from prism.learn.policy import load_policy
     from prism.locomotion.video import Film, VideoConfig
     from prism.sim.video_files import check_file, write_video
@@ -45,7 +46,7 @@ def video(
     chosen = None if command == "random" else command
     config = VideoConfig(seconds, chosen, condition, width, height, seed)
     policy = load_policy(run, checkpoint)
-    file = out or run / "videos" / f"{policy.step:08d}-{condition}.mp4"
+    file = out or writable(run) / "videos" / f"{policy.step:08d}-{condition}.mp4"
     check_file(file)
     trained = policy.config
     title = f"{trained.arm}, {trained.preset}, seed {trained.seed}, update {policy.step}"

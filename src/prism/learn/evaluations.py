@@ -25,7 +25,7 @@ class Evaluations:
     """The evaluations of one policy, kept in ``evaluations/<condition>-<seed>.json`` of its run.
 
     Args:
-        path: The run folder.
+        path: The run folder, or the name of a shipped policy, which can only be read.
         protocol: How many environments and episodes.
         step: Which checkpoint; the newest by default.
     """
@@ -56,9 +56,11 @@ class Evaluations:
                 raise ValueError(f"Evaluation seeds must not be negative, got {seed}.")
         for condition in conditions:
             find_condition(condition).apply(self.policy.config.task)
-        (self.run.path / "evaluations").mkdir(exist_ok=True)
         pairs = [(condition, seed) for condition in conditions for seed in seeds]
-        return [pair for pair in pairs if again or self.read(*pair) is None]
+        missing = [pair for pair in pairs if again or self.read(*pair) is None]
+        if missing:
+            self.run.evaluations_folder()  # a folder that cannot be written to is known early
+        return missing
 
     def read(self, condition: str, seed: int) -> list[Episode] | None:
         """Return the stored episodes, or ``None`` if this policy was not evaluated like this."""

@@ -37,7 +37,7 @@ def load_policy(path: str | Path, step: int | None = None) -> Policy:
     """Load a policy from a run folder.
 
     Args:
-        path: The run folder.
+        path: The run folder, or the name of a shipped policy.
         step: Which checkpoint; the newest by default.
     """
     run = Run.open(path)

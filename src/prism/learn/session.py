@@ -48,6 +48,12 @@ def resume(
     run = Run.open(path)
     config = from_dict(TrainConfig, run.config, where=f"{run.path / 'config.json'}")
     checkpoint = run.load()
+    if "param_groups" not in checkpoint.state:
+        raise RunError(
+            f"{run.path} holds a policy without the state of its training (optimiser, "
+            "environments), as policies that come with prism do. It can be evaluated, filmed and "
+            "exported, but training cannot go on from it: start a new run."
+        )
     if checkpoint.state["world_size"] != rank.world_size:
         raise RunError(
             f"{run.path} was trained by {checkpoint.state['world_size']} processes, now there are "

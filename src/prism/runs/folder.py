@@ -29,6 +29,7 @@ from prism.runs.checkpoints import (
 )
 from prism.runs.errors import CheckpointError, RunError
 from prism.runs.provenance import collect_provenance
+from prism.runs.shipped import is_shipped, resolve
 
 
 class Run:
@@ -61,11 +62,9 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
-        """Open an existing run."""
-        folder = Path(path)
+        """Open an existing run, by its folder or by the name of a shipped policy."""
+        folder = resolve(path)
         file = folder / "config.json"
-        if not folder.is_dir():
-            raise RunError(f"There is no run at {folder}.")
         if not file.is_file():
             raise RunError(f"{folder} is not a run folder: it has no config.json.")
         try:
@@ -132,11 +131,20 @@ class Run:
         kept = [row for row in self.metrics() if row["iteration"] <= step]
         write_text(self.path / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
 
-    def write_evaluation(self, name: str, data: dict[str, Any]) -> Path:
-        """Write one evaluation's records."""
+    def evaluations_folder(self) -> Path:
+        """Return the folder that evaluations are written to."""
+        if is_shipped(self.path):
+            raise RunError(
+                f"{self.path.name} comes with prism and stays as it is. Evaluate a copy: "
+                f"prism.runs.shipped.working_copy({self.path.name!r})."
+            )
         folder = self.path / "evaluations"
         folder.mkdir(exist_ok=True)
-        file = folder / f"{name}.json"
+        return folder
+
+    def write_evaluation(self, name: str, data: dict[str, Any]) -> Path:
+        """Write one evaluation's records."""
+        file = self.evaluations_folder() / f"{name}.json"
         write_json(file, data)
         return file
 
