@@ -22,7 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"prism: error: {missing_extra('The prism command', 'cli', error)}")
     # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    from prism.cli import campaign
     from prism.cli.evaluate import eval_
+    from prism.cli.explain import explain
     from prism.cli.export import export
     from prism.cli.info import info
     from prism.cli.params import params
@@ -34,9 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     train = SubcommandApp()
     train.command(name="locomotion")(train_locomotion)
     app = SubcommandApp()
-    for command in (info, params, physics, export, sim2sim, video):
+    for command in (info, params, physics, explain, export, sim2sim, video):
         app.command(command)
     app.command(train, name="train", help="Train a policy.")
+    campaigns = SubcommandApp()
+    for command in (campaign.run, campaign.status):
+        campaigns.command(command)
+    app.command(campaigns, name="campaign", help="Many runs from one file.")
     app.command(name="eval")(eval_)
     try:
         app.cli(

@@ -1,0 +1,85 @@
+"""``prism campaign``: many runs from one file, as far as they are not done."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from tyro.conf import Positional
+
+
+def run(
+    file: Positional[str],
+    preset: str | None = None,
+    out: Path | None = None,
+    jobs: int | None = None,
+    until: str | None = None,
+) -> None:
+    """Run what is missing of a campaign; what was cut goes on, what is done stays.
+
+    Args:
+        file: A TOML file, the name of a campaign that prism comes with, or a campaign's folder.
+        preset: Preset to use instead of the file's.
+        out: The campaign's folder; default campaigns/NAME-PRESET.
+        jobs: Child processes at a time, one thread each; default: the number of cores.
+        until: Start no new job after this time, e.g. 45m or 1h30m.
+    """
+    from prism.campaigns.runner import Runner
+    from prism.nn.checks import check_size
+
+    seconds = None if until is None else _parse_duration(until)
+    slots = check_size("prism campaign", "--jobs", _cores() if jobs is None else jobs)
+    campaign, folder = _find(file, preset, out)
+    runner = Runner(campaign, folder, jobs=slots, until=seconds)
+    try:
+        complete = runner.run()
+    except KeyboardInterrupt:
+        print(f"Stopped. Go on with: prism campaign run {folder}", file=sys.stderr)
+        raise
+    if complete:
+        print(f"Done. Next: prism campaign report {folder}")
+        return
+    print(f"Not all is done. Go on with: prism campaign run {folder}", file=sys.stderr)
+    sys.exit(1)
+
+
+def status(
+    file: Positional[str],
+    preset: str | None = None,
+    out: Path | None = None,
+    jobs: int | None = None,
+) -> None:
+    """Show how far a campaign is: arms, seeds, evaluations, tuning, time left.
+
+    Args:
+        file: A TOML file, the name of a campaign that prism comes with, or a campaign's folder.
+        preset: Preset to use instead of the file's.
+        out: The campaign's folder; default campaigns/NAME-PRESET.
+        jobs: Jobs at a time that the estimate counts with; default: the number of cores.
+    """
+    from prism.campaigns.status import describe_status
+
+    campaign, folder = _find(file, preset, out)
+    print(describe_status(campaign, folder, jobs or _cores()))
+
+
+def _find(file: str, preset: str | None, out: Path | None):  # noqa: ANN202
+    from prism.campaigns.files import find_campaign
+
+    campaign, folder = find_campaign(file, preset)
+    return campaign, out or folder or Path("campaigns") / f"{campaign.name}-{campaign.preset}"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def _parse_duration(text: str) -> float:
+    """Read a duration like ``45m``, ``1h30m`` or ``90s``."""
+    parts = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text)
+    if not text or parts is None:
+        raise ValueError(f"--until takes a duration like 45m, 1h30m or 90s, got {text!r}.")
+    hours, minutes, seconds = (int(part or 0) for part in parts.groups())
+    return 3600 * hours + 60 * minutes + seconds
