@@ -1,0 +1,285 @@
+"""Tables of a section, ready to be written as HTML, Markdown or text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prism.report.arms import Arm
+from prism.report.measures import MEASURES, NOMINAL, ROBUSTNESS, Measure, find_measure
+from prism.report.results import Claim, Rate, Results
+from prism.statistics import Estimate, Interval
+
+MISSING = "missing"
+"""What stands where a number should be."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One field of a table."""
+
+    text: str
+    """What matters."""
+    detail: str = ""
+    """A second, smaller line."""
+    kind: str = ""
+    """``missing``, ``better``, ``worse`` or nothing; decides how it looks."""
+    full: str = ""
+    """The whole of something that is shown in short."""
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.detail}".strip()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table."""
+
+    title: str
+    """What it shows."""
+    columns: tuple[str, ...]
+    """Headings."""
+    rows: tuple[tuple[Cell, ...], ...]
+    """As many cells in each as there are headings."""
+    note: str = ""
+    """What one must know to read it."""
+
+
+def main_table(results: Results) -> Table:
+    """Return the table of the nominal condition: one arm a row."""
+    measures = list(MEASURES.values())
+    rows = []
+    for arm in results.section.arms:
+        cells = [Cell(arm.label), _parameters(arm), _seeds(arm, NOMINAL)]
+        for measure in measures:
+            score = results.scores.get((arm.label, NOMINAL, measure.field))
+            rate = results.rates.get((arm.label, NOMINAL)) if _is_survival(measure) else None
+            cells.append(_estimate(score.estimate if score else None, measure, rate))
+        rows.append(tuple(cells))
+    return Table(
+        "Nominal condition",
+        ("arm", "parameters", "seeds", *(m.heading for m in measures)),
+        tuple(rows),
+        "Mean ± sample SD over training seeds, with the 95 % t interval of the mean. Every seed "
+        "counts once, by the mean over its episodes. Where all seeds are equal, or there is only "
+        "one, they cannot say how much others would vary and there is no interval; for survival "
+        "the line below is then the Wilson interval over episodes, which speaks of these policies "
+        "only.",
+    )
+
+
+def robustness_table(results: Results, field: str) -> Table:
+    """Return one measure under all conditions, with the interquartile mean over them."""
+    measure = find_measure(field)
+    rows = []
+    for arm in results.section.arms:
+        cells = [Cell(arm.label)]
+        for condition in results.conditions:
+            score = results.scores.get((arm.label, condition, field))
+            rate = results.rates.get((arm.label, condition)) if _is_survival(measure) else None
+            cells.append(_estimate(score.estimate if score else None, measure, rate))
+        overall = results.overall.get((arm.label, field))
+        cells.append(_estimate(overall, measure, None))
+        rows.append(tuple(cells))
+    return Table(
+        measure.heading.capitalize(),
+        ("arm", *results.conditions, "all: IQM"),
+        tuple(rows),
+        "Mean ± SD over training seeds with the 95 % t interval. IQM: interquartile mean over "
+        "seeds and conditions with its 95 % stratified bootstrap interval.",
+    )
+
+
+def robustness_tables(results: Results) -> list[Table]:
+    """Return the tables of all conditions; none if there is only one condition."""
+    if len(results.conditions) < 2:
+        return []
+    return [robustness_table(results, field) for field in ROBUSTNESS]
+
+
+def claims_table(claims: Sequence[Claim], title: str) -> Table:
+    """Return comparisons with the reference, one a row."""
+    tested = sum(claim.adjusted is not None for claim in claims)
+    several = len({claim.condition for claim in claims}) > 1
+    rows = []
+    for claim in claims:
+        names = [Cell(claim.arm.label, f"against {claim.reference.label}")]
+        names += [Cell(claim.condition)] if several else []
+        rows.append((*names, Cell(claim.measure.heading), *_comparison(claim)))
+    return Table(
+        title,
+        (
+            "arm",
+            *(("condition",) if several else ()),
+            "measure",
+            "difference",
+            "p (Holm)",
+            "better in",
+            "seeds",
+        ),
+        tuple(rows),
+        "Arm minus reference, mean over the training seeds that both have, with its 95 % t "
+        f"interval. p: paired t test, adjusted by Holm for the {tested} claims of this table. "
+        "Better in: share of all pairs of trainings in which the arm does better, with its "
+        "bootstrap interval; 50 % is no difference.",
+    )
+
+
+def runs_table(results: Results) -> Table:
+    """Return every training with its progress and its own numbers."""
+    measures = [find_measure(f) for f in ("survived", "linear_error", "yaw_error", "speed_ratio")]
+    rows = []
+    for arm in results.section.arms:
+        for seed in arm.planned:
+            run = arm.runs.get(seed)
+            if run is None:
+                blank = [Cell(MISSING, kind="missing")] * (3 + len(measures))
+                rows.append((Cell(arm.label), Cell(str(seed)), *blank))
+                continue
+            done = Cell(f"{run.updates:,} / {run.budget:,}", kind="" if run.finished else "missing")
+            seconds = run.metrics[-1].get("seconds") if run.metrics else None
+            cells = [Cell(arm.label), Cell(str(seed)), Cell(run.name), done]
+            cells.append(Cell(f"{seconds / 60:.1f}") if seconds else _blank())
+            for measure in measures:
+                values = [measure.value(e) for e in run.episodes(NOMINAL)]
+                present = [value for value in values if value is not None]
+                mean = sum(present) / len(present) if present else None
+                cells.append(_blank() if mean is None else Cell(measure.write(mean)))
+            rows.append(tuple(cells))
+    return Table(
+        "Every training",
+        ("arm", "seed", "folder", "updates", "minutes", *(m.heading for m in measures)),
+        tuple(rows),
+        "Nominal condition, mean over the episodes of one policy. Trainings that are not finished "
+        "are shown here and count nowhere else.",
+    )
+
+
+def provenance_table(results: Results) -> Table:
+    """Return where every number came from."""
+    rows = []
+    for run in results.section.runs:
+        made = run.provenance
+        commit = made.get("commit") or ""
+        code = f"{made.get('prism', 'unknown')} {commit[:8]}".strip()
+        code += " with changes" if made.get("uncommitted_changes") else ""
+        policy = run.evaluations[0].policy_sha256 if run.evaluations else None
+        rows.append(
+            (
+                Cell(run.name),
+                Cell(str(run.config.seed)),
+                _hash(run.config_sha256),
+                Cell(code, full=commit),
+                Cell(str(run.updates)),
+                _hash(run.checkpoint_sha256),
+                _hash(policy),
+                _evaluated(run.evaluations),
+                Cell(str(made.get("created", "unknown"))[:16].replace("T", " ")),
+            )
+        )
+    return Table(
+        "Where the numbers come from",
+        (
+            "folder",
+            "seed",
+            "config",
+            "prism",
+            "checkpoint",
+            "checkpoint sha256",
+            "policy sha256",
+            "evaluation seeds",
+            "started",
+        ),
+        tuple(rows),
+        "Hashes are cut to 12 characters here and whole in report.json. Config: SHA-256 of the "
+        "resolved settings. Policy: SHA-256 of the weights that were evaluated.",
+    )
+
+
+def _evaluated(evaluations: Sequence) -> Cell:
+    if not evaluations:
+        return _blank()
+    seeds = sorted({one.seed for one in evaluations})
+    protocols = sorted({(one.protocol["envs"], one.protocol["episodes"]) for one in evaluations})
+    sizes = ", ".join(f"{envs} × {episodes}" for envs, episodes in protocols)
+    return Cell(", ".join(map(str, seeds)), f"{sizes} episodes")
+
+
+def _is_survival(measure: Measure) -> bool:
+    return measure.field == "survived"
+
+
+def _blank() -> Cell:
+    return Cell(MISSING, kind="missing")
+
+
+def _hash(value: str | None) -> Cell:
+    return _blank() if value is None else Cell(value[:12], full=value)
+
+
+def _parameters(arm: Arm) -> Cell:
+    return _blank() if arm.parameters is None else Cell(f"{arm.parameters:,}")
+
+
+def _seeds(arm: Arm, condition: str) -> Cell:
+    """Say how many seeds there are and what became of the others."""
+    missing = arm.missing(condition)
+    if not missing:
+        return Cell(str(len(arm.planned)))
+    reasons = []
+    for seed in missing:
+        run = arm.runs.get(seed)
+        if run is None:
+            reasons.append(f"{seed} missing")
+        elif not run.finished:
+            reasons.append(f"{seed} at {run.updates / run.budget:.0%}")
+        else:
+            reasons.append(f"{seed} not evaluated")
+    count = len(arm.planned) - len(missing)
+    return Cell(f"{count} of {len(arm.planned)}", ", ".join(reasons), kind="missing")
+
+
+def _estimate(found: Estimate | None, measure: Measure, rate: Rate | None) -> Cell:
+    if found is None:
+        return _blank()
+    text = measure.write(found.centre)
+    if found.sd is not None:
+        text += f" ± {measure.write(found.sd)}"
+    if found.interval is not None:
+        low, high = found.interval
+        if _is_survival(measure):
+            low, high = max(0.0, low), min(100.0, high)
+        return Cell(text, _interval(Interval(low, high), measure))
+    if rate is not None:
+        low, high = (100 * bound for bound in rate.interval)
+        return Cell(
+            text, f"{rate.survived}/{rate.episodes} {_interval(Interval(low, high), measure)}"
+        )
+    return Cell(text, "one seed" if found.count == 1 else "")
+
+
+def _interval(interval: Interval, measure: Measure, signed: bool = False) -> str:
+    return f"[{measure.write(interval.low, signed)}, {measure.write(interval.high, signed)}]"
+
+
+def _comparison(claim: Claim) -> tuple[Cell, ...]:
+    found, measure = claim.comparison, claim.measure
+    if found is None:
+        return (Cell("no common seed", kind="missing"), _blank(), _blank(), Cell("0"))
+    kind = claim.outcome if claim.outcome in ("better", "worse") else ""
+    interval = _interval(found.interval, measure, True) if found.interval else "no interval"
+    difference = Cell(measure.write(found.difference, True), interval, kind)
+    p_value = Cell("none") if claim.adjusted is None else Cell(write_p(claim.adjusted), kind=kind)
+    share = f"{100 * found.improvement:.0f} %"
+    if found.improvement_interval:
+        low, high = (100 * bound for bound in found.improvement_interval)
+        better = Cell(share, f"[{low:.0f}, {high:.0f}]")
+    else:
+        better = Cell(share)
+    left = f"without {', '.join(map(str, found.unpaired))}" if found.unpaired else ""
+    return difference, p_value, better, Cell(", ".join(map(str, found.seeds)), left)
+
+
+def write_p(value: float) -> str:
+    """Write a p-value with two significant digits."""
+    return "< 0.001" if value < 0.001 else f"{value:.2g}"

@@ -1,0 +1,167 @@
+"""The numbers of the tables against plain computations on the episodes."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from prism.report import tables, words
+from prism.report.arms import make_sections
+from prism.report.measures import MEASURES
+from prism.report.records import collect
+from prism.report.results import compute
+from prism.statistics import holm, wilson
+
+from .folders import study, write_run
+
+
+def results(folder, **options):
+    (section,) = make_sections(collect(folder))
+    return compute(section, **options)
+
+
+def cells(table, arm):
+    (row,) = [row for row in table.rows if row[0].text == arm]
+    return dict(zip(table.columns, row, strict=True))
+
+
+def test_episodes_are_averaged_within_a_seed_first(tmp_path):
+    # Seed 1 has many episodes and seed 2 few; both count the same.
+    write_run(tmp_path / "a", seed=1, rows={"nominal": [{"linear_error": 0.1}] * 9})
+    write_run(tmp_path / "b", seed=2, rows={"nominal": [{"linear_error": 0.3}]})
+    score = results(tmp_path).scores["gated", "nominal", "linear_error"]
+    assert score.seeds == pytest.approx({1: 0.1, 2: 0.3})
+    assert score.estimate.centre == pytest.approx(0.2)
+    assert score.estimate.sd == pytest.approx(np.std([0.1, 0.3], ddof=1))
+    assert score.estimate.count == 2
+
+
+def test_episodes_without_a_value_are_left_out_of_their_mean(tmp_path):
+    rows = [{"swing_apex": None}, {"swing_apex": 0.04}, {"swing_apex": 0.06}]
+    write_run(tmp_path / "a", rows={"nominal": rows})
+    write_run(tmp_path / "b", seed=2, rows={"nominal": [{"swing_apex": None}]})
+    score = results(tmp_path).scores["gated", "nominal", "swing_apex"]
+    assert score.seeds == pytest.approx({1: 5.0})  # cm
+
+
+def test_unfinished_trainings_count_nowhere(tmp_path):
+    rows = {"nominal": [{}]}
+    write_run(tmp_path / "a", seed=1, rows=rows)
+    write_run(tmp_path / "b", seed=2, rows={"nominal": [{"linear_error": 9.0}]}, updates=5)
+    found = results(tmp_path)
+    assert found.scores["gated", "nominal", "linear_error"].seeds == pytest.approx({1: 0.13})
+    assert found.rates["gated", "nominal"].episodes == 1
+    main = cells(tables.main_table(found), "gated")
+    assert (main["seeds"].text, main["seeds"].detail) == ("1 of 2", "2 at 25%")
+    listed = tables.runs_table(found).rows
+    assert [row[3].text for row in listed] == ["20 / 20", "5 / 20"]
+
+
+def test_comparisons_are_paired_tests_with_holm_over_the_table(tmp_path):
+    study(tmp_path, arms=("mlp", "mlp-larger", "gated"), seeds=(1, 2, 3, 4))
+    found = results(tmp_path)
+    claims = found.claims["nominal"]
+    assert {(c.arm.name, c.reference.name) for c in claims} == {
+        ("mlp", "mlp-larger"),
+        ("gated", "mlp-larger"),
+    }
+    assert [c.measure.field for c in claims[:5]] == [
+        "survived", "linear_error", "yaw_error", "episode_return", "seconds"
+    ]  # fmt: skip
+    raw = []
+    for claim in claims:
+        ours, theirs = (
+            list(found.scores[arm.label, "nominal", claim.measure.field].seeds.values())
+            for arm in (claim.arm, claim.reference)
+        )
+        differences = np.subtract(ours, theirs)
+        assert claim.comparison.difference == pytest.approx(differences.mean(), abs=1e-12)
+        same = np.allclose(differences, differences[0])
+        raw.append(None if same else stats.ttest_rel(ours, theirs).pvalue)
+    assert [c.adjusted for c in claims] == pytest.approx(holm(raw))
+    linear = next(c for c in claims if c.arm.name == "gated" and c.measure.better < 0)
+    assert linear.outcome == "better"  # the error is lower
+    assert linear.comparison.difference == pytest.approx(-0.02, abs=0.005)
+
+
+def test_what_these_seeds_cannot_show_is_said_so(tmp_path):
+    study(tmp_path, seeds=(1, 2, 3, 4, 5))
+    (comparison,) = [f for subject, f in words.findings(results(tmp_path)) if "against" in subject]
+    assert "over 5 common training seeds" in comparison
+    assert "better in linear error (−0.02" in comparison
+    assert "no difference that these seeds can show in yaw error" in comparison
+    assert "p = <" not in comparison
+
+
+def test_a_single_seed_has_numbers_but_no_claims(tmp_path):
+    study(tmp_path, seeds=(1,))
+    found = results(tmp_path)
+    assert {claim.outcome for claim in found.claims["nominal"]} == {"untested"}
+    text = " ".join(f"{s}{f}" for s, f in words.findings(found))
+    assert "one common training seed, so no interval" in text
+    assert "better" not in text
+    assert "read every difference as an anecdote" in words.lead([found])
+    main = cells(tables.main_table(found), "gated")
+    assert main["linear error, m/s ↓"].detail == "one seed"
+    assert "±" not in main["linear error, m/s ↓"].text
+    low, high = wilson(4, 4)
+    assert main["survival, % ↑"].detail == f"4/4 [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def test_equal_seeds_show_the_wilson_interval_instead_of_certainty(tmp_path):
+    for seed in (1, 2, 3):
+        write_run(tmp_path / str(seed), seed=seed, rows={"nominal": [{}] * 5})
+    main = cells(tables.main_table(results(tmp_path)), "gated")
+    assert main["survival, % ↑"].text == "100.0 ± 0.0"
+    assert main["survival, % ↑"].detail == f"15/15 [{100 * wilson(15, 15).low:.1f}, 100.0]"
+
+
+def test_robustness_by_condition_and_over_all(tmp_path):
+    conditions = ("nominal", "low-friction", "payload")
+    study(tmp_path, conditions=conditions, seeds=(1, 2, 3))
+    found = results(tmp_path)
+    assert found.conditions == conditions
+    table = tables.robustness_table(found, "linear_error")
+    assert table.columns == ("arm", *conditions, "all: IQM")
+    values = [
+        value
+        for condition in conditions
+        for value in found.scores["gated", condition, "linear_error"].seeds.values()
+    ]
+    expected = stats.trim_mean(values, 0.25)
+    assert cells(table, "gated")["all: IQM"].text == MEASURES["linear_error"].write(expected)
+    assert {c.condition for c in found.claims["robustness"]} == {"low-friction", "payload"}
+    assert len(found.claims["robustness"]) == 2 * 3
+
+
+def test_missing_conditions_are_missing_in_the_table(tmp_path):
+    write_run(tmp_path / "a", "gated", rows={"nominal": [{}], "payload": [{}]})
+    write_run(tmp_path / "b", "mlp-larger", rows={"nominal": [{}]})
+    found = results(tmp_path)
+    row = cells(tables.robustness_table(found, "survived"), "mlp-larger")
+    assert row["payload"].text == row["all: IQM"].text == "missing"
+    assert row["payload"].kind == "missing"
+    claims = tables.claims_table(found.claims["robustness"], "x")
+    assert {row[2].text for row in claims.rows} == {"no common seed"}
+
+
+def test_no_reference_is_said(tmp_path):
+    write_run(tmp_path / "a", "gated", rows={"nominal": [{}]})
+    ((subject, finding), _) = words.findings(results(tmp_path))
+    assert subject == "No comparison:"
+    assert "there is no arm mlp-larger" in finding
+    write_run(tmp_path / "b", "mlp", rows={"nominal": [{}]})
+    assert results(tmp_path, reference="mlp").claims["nominal"][0].arm.name == "gated"
+
+
+def test_provenance_names_run_config_code_checkpoint_and_policy(tmp_path):
+    study(tmp_path, seeds=(1,))
+    found = results(tmp_path)
+    table = tables.provenance_table(found)
+    for row, run in zip(table.rows, found.section.runs, strict=True):
+        row = dict(zip(table.columns, row, strict=True))
+        assert row["folder"].text == run.name
+        assert row["config"].full == run.config_sha256
+        assert row["checkpoint sha256"].full == run.checkpoint_sha256
+        assert row["policy sha256"].full == run.evaluations[0].policy_sha256
+        assert row["evaluation seeds"].text == "101"
+        assert row["evaluation seeds"].detail == "4 × 1 episodes"
