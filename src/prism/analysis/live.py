@@ -14,6 +14,7 @@ from torch import Tensor
 from prism.analysis.named_products import branch_forms, name_products
 from prism.analysis.names import name_inputs
 from prism.analysis.products import Products, products_of
+from prism.analysis.removals import remove_each
 from prism.learn.policy import Policy
 from prism.nn.checks import check_size
 
@@ -44,7 +45,8 @@ class TopInteractions:
                 strength = torch.tensor([product.strength for product in named])
                 effect = strength * _gain(self._products, centre)
             else:
-                effect = _effect(self._products, observations)
+                changes = remove_each(self._products, self._products.read(observations))
+                effect = changes.norm(dim=-1).mean(-1)
         chosen = effect.argsort(descending=True, stable=True)[:count]
         self.names = [str(named[i]) for i in chosen.tolist()]
         self.roles = [named[i].role for i in chosen.tolist()]
@@ -92,17 +94,3 @@ def _gain(products: Products, centre: Tensor) -> Tensor:
     jacobian = torch.func.jacrev(targets)(products.features(parts).squeeze(0))
     assert isinstance(jacobian, Tensor)
     return jacobian.norm(dim=0).repeat(products.stages)
-
-
-def _effect(products: Products, observations: Tensor) -> Tensor:
-    """Return the mean distance that the joint target moves without each product."""
-    parts = products.read(observations)
-    whole = products.targets(parts, products.features(parts))
-    keep = torch.ones(products.count)
-    effects = torch.zeros(products.count)
-    for index in range(products.count):
-        keep[index] = 0.0
-        without = products.targets(parts, products.features(parts, keep))
-        effects[index] = (without - whole).norm(dim=-1).mean()
-        keep[index] = 1.0
-    return effects
