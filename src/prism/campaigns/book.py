@@ -73,33 +73,43 @@ class Book:
         state = self.state(run)
         return state.done or (run.setting is not None and state.diverged)
 
-    def seconds_left(self) -> float | None:
-        """Estimate the work that is left, in seconds of one job; ``None`` before any measure."""
-        by_kind: dict[tuple[str, ...], list[float]] = {}
-        evaluation_times: list[float] = []
+    def seconds_left(self, jobs: int) -> float | None:
+        """Estimate how long the rest takes with some jobs at a time; ``None`` before any measure.
+
+        Updates cost what they cost in the same arm and variant so far, else in the same arm, else
+        on average.
+        """
+        rates: dict[tuple[str, ...], list[float]] = {}
+        evaluations: list[float] = []
         live: dict[Path, int] = {}
         for run in self:
-            evaluation_times += evaluation_seconds(run)
+            evaluations += evaluation_seconds(run)
             row = live_updates(run)
             if row is not None and row[0]:
                 live[run.path] = row[0]
-                for kind in ((run.variant, run.arm), (run.arm,), ()):
-                    by_kind.setdefault(kind, []).append(row[1] / row[0])
-        if () not in by_kind:
+                for kind in _kinds(run):
+                    rates.setdefault(kind, []).append(row[1] / row[0])
+        if not rates:
             return None
-        left = 0.0
+        left = [0.0]
         for run in self:
             state = self.state(run)
             if state.problem or (state.diverged and not state.trained):
                 continue
-            kinds = ((run.variant, run.arm), (run.arm,), ())
-            update = mean(next(by_kind[kind] for kind in kinds if kind in by_kind))
+            update = mean(next(rates[kind] for kind in _kinds(run) if kind in rates))
             done = max(state.updates, min(live.get(run.path, 0), state.total))
-            left += (state.total - done) * update
             missing = state.evaluations - state.evaluated
-            if missing and run.evaluation is not None:
-                samples = run.evaluation.envs * run.evaluation.episodes
-                samples *= run.config.task.episode_steps
-                guess = EVALUATION_COST * samples * update / run.config.samples_per_iteration
-                left += missing * (median(evaluation_times) if evaluation_times else guess)
-        return left
+            evaluation = median(evaluations) if evaluations else _guess_evaluation(run, update)
+            left.append((state.total - done) * update + missing * evaluation)
+        return max(sum(left) / jobs, *left)
+
+
+def _kinds(run: PlannedRun) -> tuple[tuple[str, ...], ...]:
+    return ((run.variant, run.arm), (run.arm,), ())
+
+
+def _guess_evaluation(run: PlannedRun, update: float) -> float:
+    if run.evaluation is None:
+        return 0.0
+    samples = run.evaluation.envs * run.evaluation.episodes * run.config.task.episode_steps
+    return EVALUATION_COST * samples * update / run.config.samples_per_iteration

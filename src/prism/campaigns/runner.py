@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from prism.campaigns.book import Book
-from prism.campaigns.config import Campaign
+from prism.campaigns.config import Campaign, CampaignError
 from prism.campaigns.display import Display, say_duration
 from prism.campaigns.files import write_record
+from prism.campaigns.jobs import Job, read_tail, start_job
 from prism.campaigns.locks import hold, is_locked, try_lock
 from prism.campaigns.plan import PlannedRun
-from prism.campaigns.state import clear_unstarted, live_updates
-
-EXIT_MARK = "-- exit code "
-"""Begins the last line of a job's log once the job has ended."""
-
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+from prism.campaigns.reuse import copy_run, find_equal
+from prism.campaigns.state import clear_unstarted
 
 
 @dataclass(frozen=True)
-class Job:
-    """One child process: the training or the evaluations of a run."""
+class Outcome:
+    """How a campaign ended."""
 
-    run: PlannedRun
-    """Whose."""
-    step: str
-    """``train`` or ``evaluate``."""
-    process: subprocess.Popen[bytes]
-    """The child."""
-    began: float
-    """Monotonic time of its start."""
+    done: int
+    """Runs with nothing left to do."""
+    total: int
+    """Runs in all."""
+    failures: dict[str, str]
+    """Why runs or arms could not be finished, by name."""
 
 
 class Runner:
@@ -51,6 +44,7 @@ class Runner:
         folder: Its folder.
         jobs: How many child processes at a time, one thread each.
         until: Seconds after which no new job is started.
+        reuse: Folders whose runs are copied if they are exactly what is wanted.
         poll: Seconds between looks at the children.
     """
 
@@ -61,18 +55,22 @@ class Runner:
         *,
         jobs: int,
         until: float | None = None,
+        reuse: Sequence[Path] = (),
         poll: float = 0.5,
     ) -> None:
-        self.campaign, self.folder = campaign, folder
+        self.campaign, self.folder, self.reuse = campaign, folder, reuse
         self.slots, self.until, self.poll = jobs, until, poll
+        for place in reuse:
+            if not place.is_dir():
+                raise CampaignError(f"There is no folder {place} to reuse runs from.")
         self.display = Display()
         self.running: list[Job] = []
         self.failed: dict[Path, str] = {}
         self.elsewhere: set[Path] = set()
         self.stopping = 0
 
-    def run(self) -> bool:
-        """Run until nothing is left that can be run; say whether everything is done."""
+    def run(self) -> Outcome:
+        """Run until nothing is left that can be run, or the time is up."""
         self.began = time.monotonic()
         with hold(self.folder), self._signals():
             self.book = Book(self.campaign, self.folder)
@@ -84,7 +82,7 @@ class Runner:
                 f"done, {self.slots} jobs at a time"
             )
             try:
-                while self._start_jobs() or self.running or self.elsewhere:
+                while self._start_jobs() or self.running or self._waits():
                     time.sleep(self.poll)
                     if self.stopping:
                         raise KeyboardInterrupt
@@ -99,7 +97,7 @@ class Runner:
         """Fill free slots in the order of the plan; say whether a job was started."""
         started = False
         self.elsewhere = {path for path in self.elsewhere if self._still_elsewhere(path)}
-        if self.until is not None and time.monotonic() - self.began > self.until:
+        if self._time_is_up():
             return False
         for run in self.book:
             if len(self.running) + len(self.elsewhere) >= self.slots:
@@ -112,6 +110,12 @@ class Runner:
                 started |= self._start(run, step)
         return started
 
+    def _time_is_up(self) -> bool:
+        return self.until is not None and time.monotonic() - self.began > self.until
+
+    def _waits(self) -> bool:
+        return bool(self.elsewhere) and not self._time_is_up()
+
     def _start(self, run: PlannedRun, step: str) -> bool:
         run.log.parent.mkdir(parents=True, exist_ok=True)
         with run.log.open("a") as log:
@@ -121,18 +125,12 @@ class Runner:
                 return False
             if step == "train":
                 clear_unstarted(run.path)
-                command = run.train_command(resume=run.path.exists())
-            else:
-                command = run.evaluate_command()
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=os.environ | _ONE_THREAD,
-                start_new_session=True,  # Ctrl-C is for this process, which tells its children
-            )
-        self.running.append(Job(run, step, process, time.monotonic()))
+            if not run.path.exists() and (source := find_equal(run, self.reuse)):
+                copy_run(source, run.path)
+                self.book.refresh(run)
+                self.display.event(f"{run.title}: copied from {source}")
+                return True
+            self.running.append(start_job(run, step, log))
         goes_on = f" from update {self.book.state(run).updates}" if step == "train" else ""
         self.display.event(f"{run.title}: {step}{goes_on}")
         return True
@@ -150,9 +148,7 @@ class Runner:
             self._end(job)
 
     def _end(self, job: Job) -> None:
-        run, code = job.run, job.process.returncode
-        with run.log.open("a") as log:
-            log.write(f"{EXIT_MARK}{code}\n")
+        run, code = job.run, job.close()
         state = self.book.refresh(run)
         self.book.write()
         took = say_duration(time.monotonic() - job.began)
@@ -163,7 +159,7 @@ class Runner:
         else:
             why = "diverged" if state.diverged else f"failed with exit code {code}"
             self.failed[run.path] = why
-            tail = "".join(f"    {line}\n" for line in _tail(run.log, 12))
+            tail = "".join(f"    {line}\n" for line in read_tail(run.log, 12))
             self.display.event(
                 f"{run.title}: {job.step} {why} after {took}; {run.log} ends:\n{tail}"
             )
@@ -182,8 +178,7 @@ class Runner:
                     job.process.kill()
             time.sleep(0.1)
         for job in self.running:
-            with job.run.log.open("a") as log:
-                log.write(f"{EXIT_MARK}{job.process.returncode}\n")
+            job.close()
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -202,27 +197,29 @@ class Runner:
 
     def _describe(self) -> str:
         parts = [f"{self.book.finished} of {len(list(self.book))} runs done"]
-        parts += [f"{job.run.title} {_progress(self.book, job)}" for job in self.running]
-        left = self.book.seconds_left()
+        parts += [
+            f"{job.run.title} {job.describe(self.book.state(job.run))}" for job in self.running
+        ]
+        if self.elsewhere:
+            parts.append(f"{len(self.elsewhere)} of an earlier runner")
+        left = self.book.seconds_left(self.slots)
         if left is not None:
-            parts.append(f"about {say_duration(left / self.slots)} left")
+            parts.append(f"about {say_duration(left)} left")
         return "  ".join(parts)
 
-    def _conclude(self) -> bool:
-        total, done = len(list(self.book)), self.book.finished
-        self.display.event(f"{done} of {total} runs done.")
+    def _conclude(self) -> Outcome:
+        failures = {}
         for run in self.book:
             state = self.book.state(run)
             why = self.failed.get(run.path) or state.problem
             if state.diverged and not self.book.is_finished(run):
                 why = f"diverged after update {state.updates}; see {run.path / 'nonfinite'}"
             if why:
-                self.display.event(f"  {run.title}: {why}")
+                failures[run.title] = why
         for name, arm in (self.book.sweep or {"arms": {}})["arms"].items():
             if arm["complete"] and arm["chosen"] is None:
-                self.failed[self.folder / name] = "no setting survived its tuning"
-                self.display.event(f"  {name}: no setting survived its tuning")
-        return done == total
+                failures[name] = "every setting of its tuning diverged"
+        return Outcome(self.book.finished, len(list(self.book)), failures)
 
 
 def _stop_signals() -> list[signal.Signals]:
@@ -231,16 +228,3 @@ def _stop_signals() -> list[signal.Signals]:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     return numbers
-
-
-def _progress(book: Book, job: Job) -> str:
-    state = book.state(job.run)
-    if job.step == "train":
-        row = live_updates(job.run)
-        return f"{100 * (row[0] if row else state.updates) / state.total:.0f} %"
-    files = list((job.run.path / "evaluations").glob("*.json"))
-    return f"evaluation {min(len(files) + 1, state.evaluations)} of {state.evaluations}"
-
-
-def _tail(path: Path, lines: int) -> list[str]:
-    return path.read_text(errors="replace").splitlines()[-lines - 1 : -1]

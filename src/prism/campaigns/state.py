@@ -73,7 +73,7 @@ def read_state(run: PlannedRun) -> RunState:
     total = run.config.iterations
     if run.waiting or not run.path.exists():
         return RunState(0, total, 0, evaluations)
-    check_config(run)
+    check_config(run, run.path)
     steps = checkpoint_steps(run.path / "checkpoints")
     updates = steps[-1] if steps else 0
     diverged = bool(checkpoint_steps(run.path / "nonfinite"))
@@ -86,9 +86,9 @@ def read_state(run: PlannedRun) -> RunState:
     return RunState(updates, total, evaluated, evaluations, diverged, problem)
 
 
-def check_config(run: PlannedRun) -> None:
+def check_config(run: PlannedRun, path: Path) -> None:
     """Refuse a run folder that is not of the planned config."""
-    file = run.path / "config.json"
+    file = path / "config.json"
     if not file.is_file():
         return  # cut before it began, or no run: ``clear_unstarted`` looks closer
     try:
@@ -102,7 +102,7 @@ def check_config(run: PlannedRun) -> None:
             for key, (was, now) in differences.items()
         )
         raise CampaignError(
-            f"{run.path} holds a run with other settings: {listed}. Change the campaign back, or "
+            f"{path} holds a run with other settings: {listed}. Change the campaign back, or "
             "use another folder (--out), or move the run away."
         )
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from prism.campaigns.book import Book
 from prism.campaigns.config import Campaign
 from prism.campaigns.display import say_duration
+from prism.campaigns.jobs import has_failed
 from prism.campaigns.locks import is_locked
 from prism.campaigns.plan import PlannedRun
-from prism.campaigns.runner import EXIT_MARK
 from prism.campaigns.state import live_updates
 
 
@@ -34,10 +34,10 @@ def describe_status(campaign: Campaign, folder: Path, jobs: int) -> str:
 def _left(book: Book, jobs: int) -> str:
     if book.finished == len(list(book)):
         return "nothing is left to do."
-    seconds = book.seconds_left()
+    seconds = book.seconds_left(jobs)
     if seconds is None:
         return "no run has begun, so there is no estimate yet."
-    return f"about {say_duration(seconds / jobs)} left with {jobs} jobs at a time."
+    return f"about {say_duration(seconds)} left with {jobs} jobs at a time."
 
 
 def _tuning_lines(book: Book) -> list[str]:
@@ -46,41 +46,38 @@ def _tuning_lines(book: Book) -> list[str]:
     for name, arm in book.sweep["arms"].items():
         runs = [run for run in book.tuning if run.arm == name]
         done = sum(book.is_finished(run) for run in runs)
+        running = sum(is_locked(run.log) for run in runs)
+        failed = sum(not book.is_finished(run) and has_failed(run.log) for run in runs)
+        words = [f"{done} of {len(runs)}"]
+        words += [
+            f"{count} {what}" for count, what in ((running, "running"), (failed, "failed")) if count
+        ]
         chosen = arm["chosen"] or {}
         listed = ", ".join(f"{key} {value}" for key, value in chosen.items())
-        rows.append([name, f"{done} of {len(runs)}", listed or "-"])
+        rows.append([name, ", ".join(words), listed or "-"])
     return _aligned(rows)
 
 
 def _cell(book: Book, run: PlannedRun) -> str:
     """Say in a few words how far a run is."""
     state = book.state(run)
-    busy = is_locked(run.log)
     if state.done:
         return "done"
     if state.problem:
         return "unusable"
-    if state.trained:
-        word = "evaluating" if busy else _stopped(run) or "trained"
-        return f"{word}, {state.evaluated} of {state.evaluations} evaluations"
-    if state.diverged:
+    if state.diverged and not state.trained:
         return f"diverged at {state.updates}"
+    busy = is_locked(run.log)
+    ended = "failed" if has_failed(run.log) else "stopped"
+    if state.trained:
+        word = "evaluating" if busy else "failed" if ended == "failed" else "trained"
+        return f"{word}, {state.evaluated} of {state.evaluations} evaluations"
+    row = live_updates(run) if busy else None
     if busy:
-        row = live_updates(run)
-        return f"running, {100 * (row[0] if row else 0) / state.total:.0f} %"
-    if not state.updates:
-        return "failed" if _stopped(run) == "failed" else "missing"
-    return f"{_stopped(run) or 'stopped'} at {100 * state.updates / state.total:.0f} %"
-
-
-def _stopped(run: PlannedRun) -> str | None:
-    """Return ``failed`` if the last job of the run ended with an error."""
-    try:
-        last = run.log.read_text(errors="replace").splitlines()[-1:]
-    except OSError:
-        return None
-    code = last[0].removeprefix(EXIT_MARK) if last and last[0].startswith(EXIT_MARK) else "0"
-    return None if code in ("0", "130") else "failed"
+        return f"running, {100 * (row[0] if row else state.updates) / state.total:.0f} %"
+    if state.updates:
+        return f"{ended} at {100 * state.updates / state.total:.0f} %"
+    return ended if ended == "failed" else "missing"
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:

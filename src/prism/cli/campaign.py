@@ -16,6 +16,7 @@ def run(
     out: Path | None = None,
     jobs: int | None = None,
     until: str | None = None,
+    reuse: tuple[Path, ...] = (),
 ) -> None:
     """Run what is missing of a campaign; what was cut goes on, what is done stays.
 
@@ -25,6 +26,7 @@ def run(
         out: The campaign's folder; default campaigns/NAME-PRESET.
         jobs: Child processes at a time, one thread each; default: the number of cores.
         until: Start no new job after this time, e.g. 45m or 1h30m.
+        reuse: Folders of other campaigns: their runs that are exactly what is wanted are copied.
     """
     from prism.campaigns.runner import Runner
     from prism.nn.checks import check_size
@@ -32,17 +34,21 @@ def run(
     seconds = None if until is None else _parse_duration(until)
     slots = check_size("prism campaign", "--jobs", _cores() if jobs is None else jobs)
     campaign, folder = _find(file, preset, out)
-    runner = Runner(campaign, folder, jobs=slots, until=seconds)
+    runner = Runner(campaign, folder, jobs=slots, until=seconds, reuse=reuse)
     try:
-        complete = runner.run()
+        outcome = runner.run()
     except KeyboardInterrupt:
         print(f"Stopped. Go on with: prism campaign run {folder}", file=sys.stderr)
         raise
-    if complete:
-        print(f"Done. Next: prism campaign report {folder}")
+    print(f"{outcome.done} of {outcome.total} runs done.")
+    if outcome.done == outcome.total:
+        print(f"Next: prism campaign report {folder}")
         return
-    print(f"Not all is done. Go on with: prism campaign run {folder}", file=sys.stderr)
-    sys.exit(1)
+    for name, why in outcome.failures.items():
+        print(f"{name}: {why}", file=sys.stderr)
+    print(f"Go on with: prism campaign run {folder}", file=sys.stderr)
+    if outcome.failures:
+        sys.exit(1)
 
 
 def status(
