@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from rsl_rl.extensions import Symmetry
 
 from prism.learn.guard import NonFiniteTrainingError, check_step, check_update
 from prism.learn.presets import ARMS, PRESETS, make_config
 from prism.learn.trainer import Trainer
+from prism.locomotion.mirror import augment
 from prism.nn import build_actor, count_parameters
 
 
@@ -79,6 +81,18 @@ def test_mirrored_training_runs_and_resumes():
     resumed.restore(tensors, plain)
     resumed.iterate()
     assert same(weights(resumed), weights(whole))
+
+
+def test_mirroring_learns_what_rsl_rls_own_extension_learns():
+    config = small("gated")
+    ours, theirs = Trainer(config), Trainer(config)
+    theirs.ppo.symmetry = Symmetry(theirs.env, augment, use_data_augmentation=True)
+    ours.iterate()
+    theirs.iterate()
+    assert same(weights(ours), weights(theirs))
+    plain = Trainer(replace(config, ppo=replace(config.ppo, mirror=False)))
+    plain.iterate()
+    assert not same(weights(ours), weights(plain))
 
 
 def test_metrics_are_complete_and_finite():
