@@ -85,9 +85,10 @@ def test_mirrored_training_runs_and_resumes():
 
 def test_mirroring_learns_what_rsl_rls_own_extension_learns():
     config = small("gated")
-    ours, theirs = Trainer(config), Trainer(config)
-    theirs.ppo.symmetry = Symmetry(theirs.env, augment, use_data_augmentation=True)
+    ours = Trainer(config)
     ours.iterate()
+    theirs = Trainer(config)
+    theirs.ppo.symmetry = Symmetry(theirs.env, augment, use_data_augmentation=True)
     theirs.iterate()
     assert same(weights(ours), weights(theirs))
     plain = Trainer(replace(config, ppo=replace(config.ppo, mirror=False)))
