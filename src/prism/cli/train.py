@@ -21,6 +21,7 @@ def train_locomotion(
     iterations: int | None = None,
     threads: int | None = None,
     processes: int = 1,
+    video_every: int | None = None,
     arm: str | None = None,
     settings: Annotated[
         UseAppendAction[tuple[str, ...]], arg(name="set", metavar="KEY=VALUE")
@@ -35,20 +36,24 @@ def train_locomotion(
         degree: Polynomial degree of the gated and residual actors; default 2.
         seed: Training seed.
         out: Run folder; default runs/PRESET-ACTOR-SEED.
-        resume: Go on with this run instead; only --iterations and --processes may be given too.
+        resume: Go on with this run instead; only --iterations, --processes and --video-every may
+            be given too.
         envs: Environments of all processes together; default: the preset's.
         iterations: Policy updates in all; default: the preset's.
         threads: Threads per process; default: the cores divided by the processes.
         processes: Data-parallel processes on this machine (or use torchrun). They share the
             environments, so the learning problem stays the same.
+        video_every: Film the policy every so many updates, as RUN/videos/UPDATE.mp4.
         arm: What the run is called in tables; default: the actor.
         settings: Any other setting of the run, e.g. --set ppo.learning_rate=5e-4 or
             --set task.observations.actor_frames=15; config.json of a run shows all of them.
     """
-    from prism.learn.parallel import launch
+    from prism.learn.parallel import current_rank, launch
 
     if processes < 1:
         raise ValueError(f"--processes must be at least 1, got {processes}.")
+    if video_every is not None and video_every < 1:
+        raise ValueError(f"--video-every must be at least 1, got {video_every}.")
     if resume is not None:
         given = {
             "--envs": envs,
@@ -61,7 +66,7 @@ def train_locomotion(
         for name, value in given.items():
             if value is not None:
                 raise ValueError(f"{name} cannot be changed on --resume: the run keeps its own.")
-        work = (None, resume, iterations)
+        work = (None, resume, iterations, video_every)
     else:
         given = {
             "actor.degree": degree,
@@ -71,7 +76,11 @@ def train_locomotion(
         }
         config = _make_config(preset, actor, seed, arm, settings, given, processes)
         name = f"{preset}-{arm or actor}" + (f"{degree}" if degree else "") + f"-{seed}"
-        work = (config, out or Path("runs") / name, None)
+        work = (config, out or Path("runs") / name, None, video_every)
+    if video_every is not None and current_rank().is_main:
+        from prism.learn.films import check_films
+
+        check_films()
     if processes > 1:
         launch(processes, run_training, *work)
     else:
@@ -107,7 +116,9 @@ def _make_config(
     return make_config(preset, actor, seed=seed, name=arm, overrides=overrides)
 
 
-def run_training(config: object, path: Path, iterations: int | None) -> None:
+def run_training(
+    config: object, path: Path, iterations: int | None, video_every: int | None = None
+) -> None:
     """Train in this process: a new run, or without a config go on with the one at ``path``."""
     from prism.learn import session
     from prism.learn.config import TrainConfig
@@ -134,14 +145,21 @@ def run_training(config: object, path: Path, iterations: int | None) -> None:
         board = TensorBoard(run.path / "tensorboard", trainer.iteration)
         try:
             with Progress(trainer.iteration, total) as progress:
+                listeners = [board, progress]
+                if video_every is not None:
+                    from prism.learn.films import Films
+
+                    folder = run.path / "videos"
+                    listeners.append(Films(folder, trainer, video_every, progress.say))
 
                 def report(row: dict[str, float]) -> None:
-                    board(row)
-                    progress(row)
+                    for listener in listeners:
+                        listener(row)
 
                 session.train(run, trainer, total, report)
         except KeyboardInterrupt:
             more = f" --processes {rank.world_size}" if rank.world_size > 1 else ""
+            more += f" --video-every {video_every}" if video_every else ""
             print(
                 f"\nInterrupted after {trainer.iteration} updates; go on with: "
                 f"prism train locomotion --resume {path}{more}",

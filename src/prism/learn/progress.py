@@ -44,6 +44,13 @@ class Progress:
         left = (now - self.began) / max(1, done - self.start) * (self.total - done)
         print(f"{done}/{self.total}  {describe(row)}  left {left:.0f} s", flush=True)
 
+    def say(self, line: str) -> None:
+        """Print a line without breaking the bar."""
+        if self.bar is not None:
+            self.bar.write(line)
+        else:
+            print(line, flush=True)
+
     def __enter__(self) -> Progress:
         return self
 

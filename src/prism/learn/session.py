@@ -82,6 +82,12 @@ def train(run: Run, trainer: Trainer, iterations: int, report: Report | None = N
         before = trainer.state()
         try:
             row = trainer.iterate()
+            if trainer.rank == 0:
+                run.log(row)
+            if report is not None:
+                report(row)
+            if trainer.iteration % config.checkpoint_every == 0 or trainer.iteration == iterations:
+                _save(run, trainer)
         except NonFiniteTrainingError as error:
             dump = save_checkpoint(run.path / "nonfinite", before[1]["iteration"], *before)
             raise NonFiniteTrainingError(
@@ -94,12 +100,6 @@ def train(run: Run, trainer: Trainer, iterations: int, report: Report | None = N
                 _save(run, trainer)
             run.close()
             raise
-        if trainer.rank == 0:
-            run.log(row)
-        if report is not None:
-            report(row)
-        if trainer.iteration % config.checkpoint_every == 0 or trainer.iteration == iterations:
-            _save(run, trainer)
     run.close()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,12 +83,12 @@ class Film:
     def __len__(self) -> int:
         return max(1, round(self.config.seconds * self.rate))
 
-    def __iter__(self) -> Iterator[np.ndarray]:
+    def __iter__(self) -> Generator[np.ndarray]:
         env, config = self.env, self.config
         # The base swings with every step; the mean over a gait cycle is what the command is about.
         recent = deque(maxlen=round(env.cfg.gait.cycle / env.control_dt))
         size = {"width": config.width, "height": config.height}
-        with Renderer(env.engine.model, env.robot, **size) as renderer, torch.inference_mode():
+        with Renderer(env.engine.model, env.robot, **size) as renderer:
             for _ in range(len(self)):
                 for _ in range(self.every):
                     recent.append(self._step())
@@ -101,6 +101,7 @@ class Film:
                     picture, self._status(), env.commands.values[0].tolist(), velocity.tolist()
                 )
 
+    @torch.inference_mode()  # not around the pictures: whoever asks for them may be training
     def _step(self) -> list[float]:
         """Advance by one control step; return forward, sideways and turning velocity."""
         actions = self.policy(self.env.get_observations()["policy"])
