@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prism._extras import missing_extra
 from prism.physics.figures import STYLE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-INK, PALE = "#222222", "#DDDDDD"
-"""Text, commands and what belongs to no arm; grids."""
+INK, PALE, BAND = "#222222", "#DDDDDD", "#F5F5F5"
+"""Text, commands and what belongs to no arm; grids; bands behind the data."""
 
 ARM_COLOURS = {
     "mlp": "#7A7A7A",
@@ -39,6 +41,12 @@ def arm_colours(arms: Iterable[str]) -> dict[str, str]:
     return colours
 
 
+def check_matplotlib(what: str) -> None:
+    """Say how to get matplotlib before heavy work starts without it."""
+    if find_spec("matplotlib") is None:
+        raise missing_extra(what, "analysis", ImportError(name="matplotlib"))
+
+
 def save_png(figure: Figure, file: Path) -> Path:
     """Write a figure; the same figure gives the same bytes."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -46,4 +54,14 @@ def save_png(figure: Figure, file: Path) -> Path:
     return file
 
 
-__all__ = ["ARM_COLOURS", "INK", "PALE", "STYLE", "arm_colours", "new_figure", "save_png"]
+__all__ = [
+    "ARM_COLOURS",
+    "BAND",
+    "INK",
+    "PALE",
+    "STYLE",
+    "arm_colours",
+    "check_matplotlib",
+    "new_figure",
+    "save_png",
+]

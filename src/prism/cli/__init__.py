@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from prism.cli.info import info
     from prism.cli.params import params
     from prism.cli.physics import physics
+    from prism.cli.probe import probe
     from prism.cli.sim2sim import sim2sim
     from prism.cli.train import train_locomotion
     from prism.cli.video import video
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     train = SubcommandApp()
     train.command(name="locomotion")(train_locomotion)
     app = SubcommandApp()
-    for command in (info, params, physics, explain, export, sim2sim, video):
+    for command in (info, params, physics, explain, probe, export, sim2sim, video):
         app.command(command)
     app.command(train, name="train", help="Train a policy.")
     campaigns = SubcommandApp()

@@ -1,0 +1,184 @@
+"""A probe study as files: probe.json with its tables, and probe.png."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prism.analysis.probe_figure import draw_probes
+from prism.analysis.probe_fit import SCORES, score
+from prism.analysis.probe_study import Probe, ProbeConfig, Study
+from prism.analysis.probe_summary import (
+    Gain,
+    Leakage,
+    Row,
+    Summary,
+    collect_gains,
+    collect_rows,
+    measure_leakage,
+)
+from prism.analysis.probe_windows import TARGETS
+from prism.analysis.style import STYLE, save_png
+from prism.analysis.subjects import Subject
+from prism.runs import collect_provenance, to_dict
+from prism.runs.atomic import write_json
+
+SCHEMA = 1
+"""Version of the file; raised when its meaning changes."""
+
+TITLE = "Linear probes of future mechanics"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A study with everything that is shown of it."""
+
+    study: Study
+    config: ProbeConfig
+    control_dt: float
+    """Control step, s."""
+    rows: list[Row]
+    gains: list[Gain]
+    leakage: Leakage
+
+    @property
+    def seeds(self) -> int:
+        """Most training seeds of an arm."""
+        return max(len(row.probes) for row in self.rows)
+
+
+def collect_findings(study: Study, config: ProbeConfig, control_dt: float) -> Findings:
+    """Work out all that is shown of a study."""
+    rows = collect_rows(study)
+    gains = collect_gains(rows, across=not config.own)
+    return Findings(study, config, control_dt, rows, gains, measure_leakage(study))
+
+
+def write_probes(
+    findings: Findings,
+    subjects: Sequence[Subject],
+    sources: Sequence[Subject],
+    left_out: Sequence[str],
+    folder: Path,
+) -> list[Path]:
+    """Write probe.json and probe.png; return their paths.
+
+    Args:
+        findings: The study.
+        subjects: Policies that were probed.
+        sources: Policies that walked.
+        left_out: A sentence about every run that was left out.
+        folder: Where to.
+    """
+    from matplotlib import rc_context
+
+    folder.mkdir(parents=True, exist_ok=True)
+    study = findings.study
+    file = folder / "probe.json"
+    write_json(
+        file,
+        {
+            "schema": SCHEMA,
+            "title": TITLE,
+            "caption": make_caption(findings),
+            "table": make_table(findings.rows),
+            "gains_table": make_gain_table(findings.gains),
+            "leakage": {**asdict(findings.leakage), "text": str(findings.leakage)},
+            "config": to_dict(findings.config),
+            "targets": [asdict(target) for target in TARGETS],
+            "windows": study.windows,
+            "episodes": study.episodes,
+            "robots": study.robots,
+            "runs": [subject.about for subject in subjects],
+            "walked": [str(source.path) for source in sources],
+            "left_out": list(left_out),
+            "probes": [_record(probe) for row in findings.rows for probe in row.probes],
+            "gains": [_gain_record(one) for one in findings.gains],
+            "provenance": collect_provenance(),
+        },
+    )
+    subtitle = f"t+1..t+{findings.config.horizon}, {study.robots} robots, {study.windows} windows"
+    with rc_context(STYLE):
+        picture = save_png(draw_probes(findings.rows, subtitle), folder / "probe.png")
+    return [file, picture]
+
+
+def make_table(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the table of all scores: error with its interval, then r."""
+    columns = ["arm", "features", "width", *(target.label for target in TARGETS)]
+    lines = []
+    for row in rows:
+        pairs = zip(row.scores["mse"], row.scores["r"], strict=True)
+        cells = [f"{mse}, r {r.value:.2f}" for mse, r in pairs]
+        lines.append([row.arm, row.features, str(row.probes[0].width), *cells])
+    return {"columns": columns, "rows": lines}
+
+
+def make_gain_table(gains: Sequence[Gain]) -> dict[str, Any]:
+    """Return the table of relative gains: error, then r, in per cent."""
+    columns = ["comparison", *(target.label for target in TARGETS)]
+    lines = []
+    for one in gains:
+        pairs = zip(one.changes["mse"], one.changes["r"], strict=True)
+        lines.append([one.title, *(f"{_percent(mse)}; r {_percent(r)}" for mse, r in pairs)])
+    return {"columns": columns, "rows": lines}
+
+
+def _percent(change: Summary) -> str:
+    if change.seeds > 1:
+        return f"{100 * change.value:+.1f} ± {100 * (change.high - change.value):.1f} %"
+    return f"{100 * change.value:+.1f} % [{100 * change.low:+.1f}, {100 * change.high:+.1f}]"
+
+
+def make_caption(findings: Findings) -> str:
+    """Say what the numbers are."""
+    study, config, seeds = findings.study, findings.config, findings.seeds
+    whose = "its own" if config.own else "the same for all arms"
+    ahead = config.horizon * findings.control_dt
+    bars = (
+        f"mean ± SD over {seeds} training seeds"
+        if seeds > 1
+        else "95 % bootstrap intervals over robots; one policy an arm, so nothing here says how "
+        "training seeds differ"
+    )
+    return (
+        f"Least-squares probes of frozen features for the {config.horizon} control steps "
+        f"({ahead:.2f} s) after t. {study.windows} upright windows, {whose}, from "
+        f"{study.episodes} episodes of {study.robots} robots (condition {config.condition}). "
+        "Squared error in units of the target's variance, Pearson r; every robot is predicted by "
+        f"probes that never saw it (5 parts). Values: {bars}. Wider features can predict more: "
+        "compare equal widths."
+    )
+
+
+def _record(probe: Probe) -> dict[str, Any]:
+    found = {}
+    for i, target in enumerate(TARGETS):
+        scores = {name: vars(score(probe.sums[:, i], name)) for name in SCORES}
+        leaky = SCORES["mse"](np.sum(probe.leaky_sums[:, i], axis=0))
+        found[target.name] = {**scores, "random_split_mse": float(leaky)}
+    return {
+        "arm": probe.arm,
+        "training_seed": probe.training_seed,
+        "features": probe.features,
+        "width": probe.width,
+        "rank": probe.rank,
+        "targets": found,
+    }
+
+
+def _gain_record(one: Gain) -> dict[str, Any]:
+    return {
+        "arm": one.row.arm,
+        "features": one.row.features,
+        "base_arm": one.base.arm,
+        "base_features": one.base.features,
+        "targets": {
+            target.name: {name: vars(values[i]) for name, values in one.changes.items()}
+            for i, target in enumerate(TARGETS)
+        },
+    }
