@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -110,15 +111,20 @@ def make_run(
 ) -> PlannedRun:
     """Resolve the config of one run and put it in its place inside the campaign's folder."""
     try:
-        config = make_config(
-            campaign.preset, arm.actor, seed=seed, name=arm.name, overrides=overrides
-        )
+        config = _resolve(campaign.preset, arm.actor, arm.name, json.dumps(overrides))
     except (ValueError, TypeError) as error:
         raise CampaignError(f"{place}: {error}") from error
     log = folder / "logs" / place.with_name(f"{place.name}.log")
+    config = replace(config, seed=seed)
     return PlannedRun(
         folder / place, log, variant.name, arm.name, arm.actor, seed, overrides, config
     )
+
+
+@cache
+def _resolve(preset: str, actor: str, name: str, overrides: str) -> TrainConfig:
+    """Make a config; cached, because matching an MLP to a task takes a while."""
+    return make_config(preset, actor, name=name, overrides=json.loads(overrides))
 
 
 def _check_conditions(run: PlannedRun) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
+
+if TYPE_CHECKING:
+    from prism.campaigns.config import Campaign
 
 
 def run(
@@ -71,7 +76,43 @@ def status(
     print(describe_status(campaign, folder, jobs or _cores()))
 
 
-def _find(file: str, preset: str | None, out: Path | None):  # noqa: ANN202
+def report(
+    file: Positional[str],
+    preset: str | None = None,
+    out: Path | None = None,
+    reference: str | None = None,
+) -> None:
+    """Write the page of a campaign: tables, curves, the tuning, and what is still missing.
+
+    Args:
+        file: A TOML file, the name of a campaign that prism comes with, or a campaign's folder.
+        preset: Preset to use instead of the file's.
+        out: The campaign's folder; default campaigns/NAME-PRESET. The page is its report.html.
+        reference: Arm that the others are compared with; default: mlp-larger, else the first one.
+    """
+    from prism.nn.checks import check_choice
+    from prism.report.build import write_report
+    from prism.report.words import lead
+
+    campaign, folder = _find(file, preset, out)
+    names = [arm.name for arm in campaign.arms]
+    default = "mlp-larger" if "mlp-larger" in names else names[0]
+    words = ["prism", "campaign", "report", str(folder)]
+    words += ["--reference", reference] if reference else []
+    made = write_report(
+        folder,
+        reference=check_choice("arm", reference or default, names),
+        title=f"{campaign.name}, {campaign.preset}",
+        intro=campaign.description,
+        command=shlex.join(words),
+    )
+    print(lead(made.results))
+    if made.problems:
+        print(f"{len(made.problems)} things are missing or were left out; the page lists them.")
+    print(made.page)
+
+
+def _find(file: str, preset: str | None, out: Path | None) -> tuple[Campaign, Path]:
     from prism.campaigns.files import find_campaign
 
     campaign, folder = find_campaign(file, preset)
