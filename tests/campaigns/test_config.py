@@ -130,3 +130,16 @@ def test_when_crosses_its_three_factors(tmp_path):
         assert run.variant == f"{words[0]}-{words[1]}-{factors[2]}"
         seen.add(factors)
     assert len(seen) == len(made.variants) == 8
+
+
+def test_campaigns_of_the_library_can_share_runs(tmp_path):
+    def configs(name, variant=""):
+        made = find_campaign(name)[0]
+        runs = plan_runs(made, tmp_path, {arm.name: {} for arm in made.arms})
+        chosen = [run for run in runs if run.variant == variant]
+        return {run.config for run in [*plan_tuning(made, tmp_path), *chosen]}
+
+    table = configs("table1")
+    assert {c for c in configs("degrees") if c.arm == "gated"} <= table
+    assert {c for c in configs("capacity") if c.arm != "mlp-largest"} <= table
+    assert configs("when", "full-reference-5") <= table

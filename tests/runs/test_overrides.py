@@ -69,6 +69,22 @@ def test_what_does_not_fit_is_refused(key, value, message):
         apply_overrides(CONFIG, {key: value})
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("ppo.schedule", "liner", "Did you mean 'linear'"),
+        ("ppo.epochs", 0, "epochs must be at least 1"),
+        ("ppo.learning_rate", 0, "above zero"),
+        ("envs", 0, "envs must be at least 1"),
+        ("iterations", -3, "iterations must be at least 1"),
+        ("actor.degree", 0, "degree must be at least 1"),
+    ],
+)
+def test_values_that_no_run_can_have_are_refused(key, value, message):
+    with pytest.raises(ValueError, match=message):
+        apply_overrides(CONFIG, {key: value})
+
+
 def test_a_setting_given_twice_is_refused():
     with pytest.raises(ConfigError, match=r"ppo.epochs is given twice"):
         apply_overrides(CONFIG, {"ppo.epochs": 2, "ppo": {"epochs": 3}})

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from prism.locomotion.config import TaskConfig
 from prism.nn import ActorConfig
+from prism.nn.checks import check_choice, check_size
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,13 @@ class PPOConfig:
     mirror: bool = False
     """Whether every sample is also learned from mirrored left to right."""
 
+    def __post_init__(self) -> None:
+        check_choice("schedule", self.schedule, ("adaptive", "linear"))
+        for name in ("steps", "epochs", "minibatches"):
+            check_size("ppo", name, getattr(self, name))
+        if self.learning_rate <= 0:
+            raise ValueError(f"ppo: learning_rate must be above zero, got {self.learning_rate}.")
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -78,6 +86,10 @@ class TrainConfig:
     """Iterations between checkpoints."""
     keep_checkpoints: int = 3
     """How many of the newest checkpoints are kept."""
+
+    def __post_init__(self) -> None:
+        for name in ("envs", "iterations", "threads", "checkpoint_every", "keep_checkpoints"):
+            check_size("run", name, getattr(self, name))
 
     @property
     def samples_per_iteration(self) -> int:
