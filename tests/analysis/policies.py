@@ -9,12 +9,17 @@ from prism.learn.policy import Policy
 from prism.learn.presets import make_config
 
 
-def small_policy(arm="gated", preset="laptop", gate=0.5, seed=0, **options):
+def small_policy(arm="gated", preset="laptop", gate=0.5, seed=0, duration=24.0, **options):
     """A policy with random weights, open gates and a normaliser that has seen something."""
     options = {"warmup": 0, **options} if arm == "residual" else options
     config = make_config(preset, arm, **options)
     small = {"hidden": (16, 8)} | ({"latent": 6} if hasattr(config.actor, "latent") else {})
-    config = replace(config, actor=replace(config.actor, **small))
+    limits = replace(config.task.terminations, duration=duration)
+    config = replace(
+        config,
+        actor=replace(config.actor, **small),
+        task=replace(config.task, terminations=limits),
+    )
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     actor = make_actor(config).eval()
