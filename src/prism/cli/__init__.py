@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from prism.cli import campaign
+    from prism.cli.embed import embed
     from prism.cli.evaluate import eval_
     from prism.cli.explain import explain
     from prism.cli.export import export
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     train = SubcommandApp()
     train.command(name="locomotion")(train_locomotion)
     app = SubcommandApp()
-    for command in (info, params, physics, explain, probe, export, sim2sim, video):
+    for command in (info, params, physics, explain, embed, probe, export, sim2sim, video):
         app.command(command)
     app.command(train, name="train", help="Train a policy.")
     campaigns = SubcommandApp()
