@@ -50,8 +50,7 @@ def test_unfinished_trainings_count_nowhere(tmp_path):
     found = results(tmp_path)
     assert found.scores["gated", "nominal", "linear_error"].seeds == pytest.approx({1: 0.13})
     assert found.rates["gated", "nominal"].episodes == 1
-    main = cells(tables.main_table(found), "gated")
-    assert (main["seeds"].text, main["seeds"].detail) == ("1 of 2", "2 at 25%")
+    assert tables.main_table(found).rows[0][0].detail == "1 of 2 seeds; 2 at 25%"
     listed = tables.runs_table(found).rows
     assert [row[3].text for row in listed] == ["20 / 20", "5 / 20"]
 
@@ -104,7 +103,7 @@ def test_a_single_seed_has_numbers_but_no_claims(tmp_path):
     assert main["linear error, m/s ↓"].detail == "one seed"
     assert "±" not in main["linear error, m/s ↓"].text
     low, high = wilson(4, 4)
-    assert main["survival, % ↑"].detail == f"4/4 [{100 * low:.1f}, {100 * high:.1f}]"
+    assert main["survival, % ↑"].detail == f"[{100 * low:.1f},\u00a0{100 * high:.1f}]*"
 
 
 def test_equal_seeds_show_the_wilson_interval_instead_of_certainty(tmp_path):
@@ -112,7 +111,7 @@ def test_equal_seeds_show_the_wilson_interval_instead_of_certainty(tmp_path):
         write_run(tmp_path / str(seed), seed=seed, rows={"nominal": [{}] * 5})
     main = cells(tables.main_table(results(tmp_path)), "gated")
     assert main["survival, % ↑"].text == "100.0 ± 0.0"
-    assert main["survival, % ↑"].detail == f"15/15 [{100 * wilson(15, 15).low:.1f}, 100.0]"
+    assert main["survival, % ↑"].detail == f"[{100 * wilson(15, 15).low:.1f},\u00a0100.0]*"
 
 
 def test_robustness_by_condition_and_over_all(tmp_path):

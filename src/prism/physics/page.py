@@ -2,50 +2,29 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from prism import _page as shell
 from prism.physics.arm import JOINTS, signal_names
 from prism.physics.config import TUNING_SEED, PhysicsConfig
 from prism.physics.results import Results
 from prism.physics.summary import ArmSummary, best_arm, verdict
 from prism.physics.targets import TARGETS
 
-_CSS = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1080px; padding: 1.2rem 1rem 3rem; color: #222;
-  background: #fff; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.6rem 0 0.4rem; }
-h2 { font-size: 1.2rem; margin: 2.2rem 0 0.5rem; }
-p, ul, ol { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
-li { margin: 0.3rem 0; }
-figure { margin: 0.6rem 0; }
-figure img { display: block; width: 100%; height: auto; }
-figcaption, .note { color: #555; font-size: 0.88rem; max-width: 46rem; }
-.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 0.6rem; }
-.two { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr));
+_STYLE = """
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(300px, 100%), 1fr));
+  gap: 0.6rem; }
+.two { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(300px, 100%), 1fr));
   gap: 0.4rem 1.6rem; align-items: start; }
 .scene { max-width: 680px; }
-.scroll { overflow-x: auto; }
-table { border-collapse: separate; border-spacing: 0; font-size: 0.86rem;
-  font-variant-numeric: tabular-nums; }
-th, td { padding: 0.32rem 0.6rem; text-align: right; border-bottom: 1px solid #e2e2e2;
-  white-space: nowrap; vertical-align: top; }
-th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; }
-thead th { border-bottom: 2px solid #888; white-space: normal; vertical-align: bottom; }
-td small { display: block; color: #666; }
-td.best { font-weight: 650; background: #eaf3f9; }
-tr.other td { color: #666; }
+td.best { font-weight: 650; background: var(--panel); }
+tr.other td { color: var(--soft); }
 .key { font-size: 0.9rem; } .key b { font-weight: 650; }
-.mlp { color: #222222; } .prism { color: #0072B2; } .alternative { color: #D55E00; }
-code, pre { font-family: ui-monospace, monospace; font-size: 0.88em; }
-pre { background: #f4f4f4; padding: 0.7rem; overflow-x: auto; }
-@media (max-width: 480px) { body { font-size: 15px; } h1 { font-size: 1.4rem; } }
+.mlp { color: var(--ink); } .prism { color: var(--accent); } .alternative { color: #d55e00; }
 """
 
 _STROBE_CAPTION = "The arm in one test episode, older poses paler; only the hand meets the table."
@@ -70,7 +49,7 @@ def render_page(
     """
     sections = [
         _question(),
-        f"<div class='scene'>{_figure(pictures['strobe'], _STROBE_CAPTION)}</div>",
+        f"<div class='scene'>{shell.figure(pictures['strobe'], _STROBE_CAPTION)}</div>",
         "<h2>What came out</h2>",
         _verdict(summaries, config),
         _panels(pictures),
@@ -78,18 +57,14 @@ def render_page(
         _tables(summaries, config),
         _traces(pictures),
         "<h2>While learning</h2>",
-        _figure(pictures["curves"], "Validation error, geometric mean over targets and seeds."),
+        shell.figure(
+            pictures["curves"], "Validation error, geometric mean over targets and seeds."
+        ),
         _products(results, pictures),
         _method(config),
         _reproduce(results, command),
     ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Physics from first-order signals</title>\n<style>{_CSS}</style>\n</head>\n<body>\n"
-        + "\n".join(section for section in sections if section)
-        + "\n</body>\n</html>\n"
-    )
+    return shell.render_page("Physics from first-order signals", sections, style=_STYLE)
 
 
 def _question() -> str:
@@ -102,15 +77,6 @@ def _question() -> str:
         "gets the same data and steps and, apart from one larger MLP, the same number of "
         "parameters.</p>"
     )
-
-
-def _figure(picture: bytes, caption: str) -> str:
-    return f"<figure>{_image(picture, caption)}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-def _image(picture: bytes, alternative: str) -> str:
-    data = base64.b64encode(picture).decode()
-    return f'<img alt="{escape(alternative)}" src="data:image/svg+xml;base64,{data}">'
 
 
 def _verdict(summaries: Sequence[ArmSummary], config: PhysicsConfig) -> str:
@@ -127,7 +93,7 @@ def _verdict(summaries: Sequence[ArmSummary], config: PhysicsConfig) -> str:
 
 
 def _panels(pictures: Mapping[str, bytes]) -> str:
-    panels = "".join(f"<figure>{_image(pictures[t.name], t.label)}</figure>" for t in TARGETS)
+    panels = "".join(f"<figure>{shell.image(pictures[t.name], t.label)}</figure>" for t in TARGETS)
     return (
         "<p class='key'>Filled: held-out test episodes. Open: the same states, faster than in "
         "training. Colours: <b class='mlp'>plain MLP</b>, <b class='prism'>PRISM</b>, "
@@ -181,7 +147,7 @@ def _table(summaries: Sequence[ArmSummary], dataset: str) -> str:
 def _traces(pictures: Mapping[str, bytes]) -> str:
     if "traces" not in pictures:
         return ""
-    return "<h2>What such an error looks like</h2>" + _figure(
+    return "<h2>What such an error looks like</h2>" + shell.figure(
         pictures["traces"], "The first test episode, predicted by the first reported seed."
     )
 
@@ -204,7 +170,7 @@ def _products(results: Results, pictures: Mapping[str, bytes]) -> str:
     listed = "".join(
         f"<li><code>{escape(_written(p))}</code></li>" for p in runs[0]["products"][:6]
     )
-    picture = _figure(
+    picture = shell.figure(
         pictures["pairs"],
         "Exact second-degree coefficients of the layer, times how strongly the head reads each "
         f"feature; mean over {len(runs)} seeds. Inputs are standardised.",

@@ -1,1 +1,1 @@
-"""Tables, figures and one self-contained page from run folders."""
+"""Tables, figures and pages from run folders."""

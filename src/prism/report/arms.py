@@ -76,11 +76,15 @@ class Section:
         return [run for arm in self.arms for run in arm.runs.values()]
 
     def reference_of(self, arm: Arm, name: str) -> Arm | None:
-        """Return the arm of a name whose settings are nearest, apart from the network."""
-        others = [one for one in self.arms if one.name == name and one.runs]
-        if not arm.runs or arm in others:
+        """Return the arm of a name with as many updates whose other settings are nearest.
+
+        The network does not count: it is what is compared.
+        """
+        if not arm.runs or arm.name == name:
             return None
-        return min(others, key=lambda one: _distance(arm, one), default=None)
+        others = [one for one in self.arms if one.name == name and one.runs]
+        equal = [one for one in others if one.settings["updates"] == arm.settings["updates"]]
+        return min(equal, key=lambda one: _distance(arm, one), default=None)
 
 
 def make_sections(collection: Collection) -> list[Section]:

@@ -50,21 +50,20 @@ def main_table(results: Results) -> Table:
     measures = list(MEASURES.values())
     rows = []
     for arm in results.section.arms:
-        cells = [Cell(arm.label), _parameters(arm), _seeds(arm, NOMINAL)]
+        cells = [Cell(arm.label, _seeds(arm, NOMINAL))]
         for measure in measures:
             score = results.scores.get((arm.label, NOMINAL, measure.field))
             rate = results.rates.get((arm.label, NOMINAL)) if _is_survival(measure) else None
             cells.append(_estimate(score.estimate if score else None, measure, rate))
-        rows.append(tuple(cells))
+        rows.append((*cells, _parameters(arm)))
     return Table(
         "Nominal condition",
-        ("arm", "parameters", "seeds", *(m.heading for m in measures)),
+        ("arm", *(m.heading for m in measures), "parameters"),
         tuple(rows),
         "Mean ± sample SD over training seeds, with the 95 % t interval of the mean. Every seed "
-        "counts once, by the mean over its episodes. Where all seeds are equal, or there is only "
-        "one, they cannot say how much others would vary and there is no interval; for survival "
-        "the line below is then the Wilson interval over episodes, which speaks of these policies "
-        "only.",
+        "counts once, by the mean over its episodes. One seed, or seeds that are all equal, cannot "
+        "say how much others would vary: then there is no interval. For survival, an interval with "
+        "a star is Wilson's over episodes instead; it speaks of these policies only.",
     )
 
 
@@ -102,8 +101,11 @@ def claims_table(claims: Sequence[Claim], title: str) -> Table:
     tested = sum(claim.adjusted is not None for claim in claims)
     several = len({claim.condition for claim in claims}) > 1
     rows = []
+    before = None
     for claim in claims:
-        names = [Cell(claim.arm.label, f"against {claim.reference.label}")]
+        against = f"against {claim.reference.label}" if claim.arm is not before else ""
+        before = claim.arm
+        names = [Cell(claim.arm.label, against)]
         names += [Cell(claim.condition)] if several else []
         rows.append((*names, Cell(claim.measure.heading), *_comparison(claim)))
     return Table(
@@ -221,11 +223,12 @@ def _parameters(arm: Arm) -> Cell:
     return _blank() if arm.parameters is None else Cell(f"{arm.parameters:,}")
 
 
-def _seeds(arm: Arm, condition: str) -> Cell:
+def _seeds(arm: Arm, condition: str) -> str:
     """Say how many seeds there are and what became of the others."""
     missing = arm.missing(condition)
+    count = len(arm.planned) - len(missing)
     if not missing:
-        return Cell(str(len(arm.planned)))
+        return f"{count} seed{'' if count == 1 else 's'}"
     reasons = []
     for seed in missing:
         run = arm.runs.get(seed)
@@ -235,8 +238,7 @@ def _seeds(arm: Arm, condition: str) -> Cell:
             reasons.append(f"{seed} at {run.updates / run.budget:.0%}")
         else:
             reasons.append(f"{seed} not evaluated")
-    count = len(arm.planned) - len(missing)
-    return Cell(f"{count} of {len(arm.planned)}", ", ".join(reasons), kind="missing")
+    return f"{count} of {len(arm.planned)} seeds; {', '.join(reasons)}"
 
 
 def _estimate(found: Estimate | None, measure: Measure, rate: Rate | None) -> Cell:
@@ -252,14 +254,14 @@ def _estimate(found: Estimate | None, measure: Measure, rate: Rate | None) -> Ce
         return Cell(text, _interval(Interval(low, high), measure))
     if rate is not None:
         low, high = (100 * bound for bound in rate.interval)
-        return Cell(
-            text, f"{rate.survived}/{rate.episodes} {_interval(Interval(low, high), measure)}"
-        )
+        wilson = _interval(Interval(low, high), measure)
+        return Cell(text, f"{wilson}*", full=f"{rate.survived} of {rate.episodes} episodes")
     return Cell(text, "one seed" if found.count == 1 else "")
 
 
 def _interval(interval: Interval, measure: Measure, signed: bool = False) -> str:
-    return f"[{measure.write(interval.low, signed)}, {measure.write(interval.high, signed)}]"
+    low, high = (measure.write(bound, signed) for bound in interval)
+    return f"[{low},\u00a0{high}]"  # never broken over two lines
 
 
 def _comparison(claim: Claim) -> tuple[Cell, ...]:
@@ -267,9 +269,14 @@ def _comparison(claim: Claim) -> tuple[Cell, ...]:
     if found is None:
         return (Cell("no common seed", kind="missing"), _blank(), _blank(), Cell("0"))
     kind = claim.outcome if claim.outcome in ("better", "worse") else ""
-    interval = _interval(found.interval, measure, True) if found.interval else "no interval"
-    difference = Cell(measure.write(found.difference, True), interval, kind)
-    p_value = Cell("none") if claim.adjusted is None else Cell(write_p(claim.adjusted), kind=kind)
+    if found.interval:
+        detail = _interval(found.interval, measure, True)
+    else:
+        detail = "one seed" if found.sd is None else "on every seed"
+    difference = Cell(measure.write(found.difference, True), detail, kind)
+    p_value = Cell("no test", kind="missing")
+    if claim.adjusted is not None:
+        p_value = Cell(write_p(claim.adjusted), kind=kind)
     share = f"{100 * found.improvement:.0f} %"
     if found.improvement_interval:
         low, high = (100 * bound for bound in found.improvement_interval)

@@ -9,8 +9,6 @@ from prism.report.measures import NOMINAL, find_measure
 from prism.report.results import Claim, Results
 from prism.report.tables import write_p
 
-_GAIT = ("speed_ratio", "swing_apex", "double_support")
-
 
 def lead(all_results: Sequence[Results]) -> str:
     """Say what was run, in a few sentences."""
@@ -25,6 +23,9 @@ def lead(all_results: Sequence[Results]) -> str:
         words += ", all finished and evaluated."
     else:
         words += f": {finished} finished, {evaluated} of these evaluated."
+    budgets = {run.budget * run.config.samples_per_iteration for run in runs}
+    if len(budgets) == 1:
+        words += f" Each has a budget of {budgets.pop() / 1e6:.1f} million samples."
     seeds = [len(arm.finished) for results in all_results for arm in results.section.arms]
     if seeds and max(seeds) < 2:
         words += (
@@ -40,9 +41,7 @@ def findings(results: Results) -> list[tuple[str, str]]:
     sentences = [one for one in found if one]
     if not sentences:
         sentences.append(("No comparison:", _why_none(results)))
-    sentences += [one for arm in results.section.arms if (one := _gait(results, arm))]
-    if robust := _robustness(results):
-        sentences.append(robust)
+    sentences += [one for one in (_walking(results), _robustness(results)) if one]
     return sentences
 
 
@@ -58,7 +57,7 @@ def _comparison(results: Results, arm: Arm) -> tuple[str, str] | None:
     seeds = len(tested[0].comparison.seeds)
     if seeds == 1:
         parts = [f"{c.measure.title} {_difference(c)}" for c in tested]
-        return subject, f" one common training seed, so no interval. {_sentence(parts)}."
+        return subject, f" one common training seed, so no interval: {', '.join(parts)}."
     parts = []
     for outcome in ("better", "worse"):
         group = [claim for claim in tested if claim.outcome == outcome]
@@ -67,9 +66,14 @@ def _comparison(results: Results, arm: Arm) -> tuple[str, str] | None:
     undecided = [claim.measure.title for claim in tested if claim.outcome == "open"]
     if undecided:
         parts.append(f"no difference that these seeds can show in {_listed(undecided)}")
-    equal = [claim.measure.title for claim in tested if claim.outcome == "untested"]
+    untested = [c for c in tested if c.outcome == "untested" and c.comparison is not None]
+    equal = [c.measure.title for c in untested if c.comparison and c.comparison.difference == 0]
     if equal:
-        parts.append(f"the same difference on every seed, so no test, in {_listed(equal)}")
+        parts.append(f"equal on every seed in {_listed(equal)}")
+    constant = [c for c in untested if c.measure.title not in equal]
+    if constant:
+        listed = _listed([f"{c.measure.title} ({_difference(c)})" for c in constant])
+        parts.append(f"the same difference on every seed, which no test can weigh, in {listed}")
     return subject, f" over {seeds} common training seeds, {'; '.join(parts)}."
 
 
@@ -88,29 +92,33 @@ def _difference(claim: Claim) -> str:
 
 
 def _why_none(results: Results) -> str:
-    names = {arm.name for arm in results.section.arms}
-    if results.reference not in names:
-        return (
-            f" there is no arm {results.reference} to compare with. Train one, or name another "
-            "by --reference."
-        )
-    return f" there is only {results.reference}."
+    names = {arm.name for arm in results.section.arms if arm.runs}
+    if names == {results.reference}:
+        return f" there is only {results.reference}."
+    return (
+        f" there is no arm {results.reference} with as many updates to compare with. Train one, or "
+        "name another by --reference."
+    )
 
 
-def _gait(results: Results, arm: Arm) -> tuple[str, str] | None:
-    """Say how an arm walks; a shuffle must not pass for a walk."""
-    survival = results.scores.get((arm.label, NOMINAL, "survived"))
-    if survival is None:
-        return None
+def _walking(results: Results) -> tuple[str, str] | None:
+    """Say how the arms walk; a shuffle must not pass for a walk."""
     parts = []
-    for field in _GAIT:
-        score = results.scores.get((arm.label, NOMINAL, field))
-        if score:
-            measure = find_measure(field)
-            unit = f" {measure.unit}" if measure.unit else ""
-            parts.append(f"{measure.title} {measure.write(score.estimate.centre)}{unit}")
-    walks = f" survives {find_measure('survived').write(survival.estimate.centre)} % of episodes"
-    return arm.label, f"{walks}; {', '.join(parts)}." if parts else f"{walks}."
+    for arm in results.section.arms:
+        found = {
+            field: find_measure(field).write(score.estimate.centre)
+            for field in ("survived", "speed_ratio", "swing_apex", "double_support")
+            if (score := results.scores.get((arm.label, NOMINAL, field)))
+        }
+        if "survived" in found:
+            words = f"{arm.label} survives {found['survived']} %"
+            if {"speed_ratio", "swing_apex"} <= found.keys():
+                words += (
+                    f" at {found['speed_ratio']} of the commanded speed (swing apex "
+                    f"{found['swing_apex']} cm, double support {found['double_support']} %)"
+                )
+            parts.append(words)
+    return ("Walking, nominal condition:", f" {'; '.join(parts)}.") if parts else None
 
 
 def _robustness(results: Results) -> tuple[str, str] | None:
@@ -129,7 +137,8 @@ def _robustness(results: Results) -> tuple[str, str] | None:
         f"{c.arm.label} {c.outcome} in {c.measure.title} under {c.condition} ({_difference(c)})"
         for c in decided
     ]
-    return "Away from nominal:", f" {_sentence(parts)}; {len(claims) - len(decided)} others open."
+    left = len(claims) - len(decided)
+    return "Away from nominal:", f" {'; '.join(parts)}. The other {left} comparisons are open."
 
 
 def _count(number: int, noun: str) -> str:
@@ -138,8 +147,3 @@ def _count(number: int, noun: str) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _sentence(parts: Sequence[str]) -> str:
-    text = ", ".join(parts)
-    return text[:1].upper() + text[1:]

@@ -1,0 +1,268 @@
+"""The report as one page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from prism import _page as shell
+from prism.analysis.style import arm_colours
+from prism.report import charts, tables, words
+from prism.report.attachments import Analysis, Attachment, Grid
+from prism.report.curves import AXES, QUANTITIES, make_curves
+from prism.report.measures import NOMINAL
+from prism.report.records import RunRecord
+from prism.report.results import Results
+from prism.report.tables import Cell, Table
+
+_STYLE = """
+.eyebrow { color: var(--soft); font-size: 0.8rem; letter-spacing: 0.08em; margin: 0;
+  text-transform: uppercase; }
+.lead { font-size: 1.06rem; }
+.findings { padding: 0.2rem 1.1rem 0.3rem; background: var(--panel); border-radius: 8px;
+  margin: 1.1rem 0; }
+.findings ul { padding-left: 1.1rem; max-width: 58rem; }
+.findings h3 { margin: 0.9rem 0 0; }
+.box { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; margin: 0.5rem 0; }
+.box table { width: 100%; }
+.box th:first-child, .box td:first-child { white-space: normal; min-width: 8.8rem;
+  max-width: 15rem; }
+@media (max-width: 480px) { .box th:first-child, .box td:first-child { min-width: 6.4rem;
+  max-width: 8.5rem; } }
+h2 small { color: var(--soft); font-size: 0.82rem; font-weight: 400; margin-left: 0.35rem; }
+.words { text-align: left; }
+.missing { color: var(--soft); font-style: italic; }
+td.better { background: var(--good); } td.worse { background: var(--bad); }
+.cards { display: grid; gap: 1.1rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(310px, 100%), 1fr)); }
+.cards figure { max-width: 540px; }
+video { display: block; width: 100%; height: auto; border-radius: 8px; background: #000; }
+details { margin: 0.8rem 0; } summary { cursor: pointer; font-weight: 600; }
+.pictures { display: grid; gap: 0.8rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr)); }
+.pictures figure img { padding: 6px; border: 1px solid var(--line); }
+"""
+
+_PLAY = """
+if (!matchMedia('(prefers-reduced-motion: reduce)').matches) {
+  const seen = new IntersectionObserver((entries) => {
+    for (const one of entries) {
+      if (one.isIntersecting) one.target.play().catch(() => {}); else one.target.pause();
+    }
+  }, { threshold: 0.5 });
+  for (const film of document.querySelectorAll('video')) seen.observe(film);
+}
+"""
+"""Films play while they can be seen."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything that stands on the page."""
+
+    title: str
+    """Heading."""
+    intro: str
+    """A paragraph before the numbers, plain text; may be empty."""
+    results: Sequence[Results]
+    """One a task."""
+    films: Sequence[tuple[RunRecord, Attachment]]
+    """Films with the runs that they show."""
+    analyses: Sequence[Analysis]
+    """What analyses found."""
+    sweeps: Sequence[Table]
+    """Tuning before the comparison."""
+    problems: Sequence[str]
+    """What is missing or was left out."""
+    command: str
+    """Makes this page again."""
+    made: str
+    """When, and by which version."""
+
+
+def render(contents: Contents) -> str:
+    """Return the page as text."""
+    several = len(contents.results) > 1
+    sections = [
+        f"<p class='eyebrow'>PRISM report</p><h1>{escape(contents.title)}</h1>",
+        _paragraph(contents.intro),
+        f"<p class='lead'>{escape(words.lead(contents.results))}</p>",
+        _findings(contents.results, several),
+        _films(contents.films),
+        *(_section(results, several) for results in contents.results),
+        *(_analysis(analysis) for analysis in contents.analyses),
+        *(f"<h2>{escape(t.title)}</h2>{_table(t)}" for t in contents.sweeps),
+        _problems(contents.problems),
+        _provenance(contents),
+    ]
+    style, script = charts.STYLE + _STYLE, charts.SCRIPT + _PLAY
+    return shell.render_page(contents.title, sections, style=style, script=script)
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{escape(text)}</p>" if text else ""
+
+
+def _findings(all_results: Sequence[Results], several: bool) -> str:
+    blocks = []
+    for results in all_results:
+        heading = f"<h3>{escape(results.section.title)}</h3>" if several else ""
+        items = "".join(
+            f"<li><b>{escape(subject)}</b>{escape(finding)}</li>"
+            for subject, finding in words.findings(results)
+        )
+        blocks.append(f"{heading}<ul>{items}</ul>")
+    return (
+        f"<div class='findings'>{''.join(blocks)}</div><p class='note'>These sentences are "
+        "computed from the numbers below. &ldquo;Better&rdquo; and &ldquo;worse&rdquo; need a 95 % "
+        "interval without zero and an adjusted p below 0.05.</p>"
+    )
+
+
+def _section(results: Results, several: bool) -> str:
+    title = results.section.title
+    parts = [f"<h2>{escape(f'Task: {title}' if several else 'Evaluation')}</h2>"]
+    if results.conditions:
+        parts += [f"<p class='note'>Task: {escape(title)}.</p>" if not several else ""]
+        parts += [_titled(tables.main_table(results))]
+    else:
+        parts.append(
+            "<p>None of these runs has been evaluated yet: <code>prism eval RUN</code>.</p>"
+        )
+    if claims := results.claims[NOMINAL]:
+        parts.append(_titled(tables.claims_table(claims, "Differences, nominal condition")))
+    robust = tables.robustness_tables(results)
+    if robust:
+        parts.append("<h3>Robustness</h3>")
+        parts += [f"{_table(table, caption=True, note=False)}" for table in robust]
+        parts.append(f"<p class='note'>{escape(robust[0].note)}</p>")
+    if claims := results.claims["robustness"]:
+        table = tables.claims_table(claims, "Differences under other conditions")
+        parts.append(_folded(table.title, _table(table)))
+    parts.append(_curves(results))
+    runs = tables.runs_table(results)
+    parts.append(_folded(runs.title, _table(runs)))
+    return "\n".join(parts)
+
+
+def _curves(results: Results) -> str:
+    labels = [arm.label for arm in results.section.arms if arm.runs]
+    colours = arm_colours(labels)
+    blocks = []
+    for axis in AXES:
+        drawn = [
+            charts.draw_chart(make_curves(results.section, quantity, axis), quantity, axis, colours)
+            for quantity in QUANTITIES
+        ]
+        if any(drawn):
+            blocks.append(f"<div class='charts'>{''.join(drawn)}</div>")
+    if not blocks:
+        return ""
+    return (
+        f"<h3>Learning curves</h3>{charts.draw_legend(colours)}{''.join(blocks)}"
+        "<p class='note'>Mean over the finished training seeds of an arm, as far as all of them "
+        "got; the band reaches from the lowest to the highest seed. Dotted: trainings that are not "
+        "finished, one line each. Measured while training, with exploration noise and "
+        "randomisation. Minutes depend on the machine and on what else it did.</p>"
+    )
+
+
+def _films(films: Sequence[tuple[RunRecord, Attachment]]) -> str:
+    if not films:
+        return ""
+    cards = []
+    for run, film in films:
+        address = shell.embed(film.data, film.kind)
+        made = run.config
+        step = re.match(r"\d{8}", Path(film.name).name)
+        update = f", update {int(step.group())}" if step else ""
+        caption = f"{made.arm}, {made.preset}, seed {made.seed}{update}"
+        if film.kind.startswith("image/"):
+            shown = f'<img alt="{escape(caption)}" src="{address}">'
+        else:
+            shown = f'<video controls muted loop playsinline src="{address}"></video>'
+        cards.append(
+            f"<figure>{shown}<figcaption>{escape(caption)}<br><code>{escape(film.name)}</code>"
+            "</figcaption></figure>"
+        )
+    return f"<h2>How they walk</h2><div class='cards'>{''.join(cards)}</div>"
+
+
+def _analysis(analysis: Analysis) -> str:
+    about = f" <small>{escape(analysis.source)}</small>" if analysis.source else ""
+    figures = "".join(
+        f"<figure>{shell.image(one.data, f'{analysis.title}: {one.name}', one.kind)}"
+        f"<figcaption><code>{escape(one.name)}</code></figcaption></figure>"
+        for one in analysis.figures
+    )
+    return (
+        f"<h2>{escape(analysis.title)}{about}</h2>"
+        f"<p class='note'>{escape(analysis.caption)}</p>"
+        + (f"<div class='pictures'>{figures}</div>" if figures else "")
+        + "".join(_grid(grid) for grid in analysis.tables)
+    )
+
+
+def _grid(grid: Grid) -> str:
+    rows = tuple(tuple(Cell(text) for text in row) for row in grid.rows)
+    return _table(Table(grid.title, grid.columns, rows), caption=bool(grid.title))
+
+
+def _problems(problems: Sequence[str]) -> str:
+    if not problems:
+        return ""
+    items = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
+    return f"<h2>Missing or left out</h2><ul class='note'>{items}</ul>"
+
+
+def _provenance(contents: Contents) -> str:
+    parts = [f"<h2>Where the numbers come from</h2><pre>{escape(contents.command)}</pre>"]
+    found = [tables.provenance_table(results) for results in contents.results]
+    for results, table in zip(contents.results, found, strict=True):
+        heading = f"<h3>{escape(results.section.title)}</h3>" if len(found) > 1 else ""
+        parts.append(heading + _table(table, note=False))
+    parts.append(f"<p class='note'>{escape(found[0].note)} {escape(contents.made)}</p>")
+    return "".join(parts)
+
+
+def _titled(table: Table) -> str:
+    return f"<h3>{escape(table.title)}</h3>{_table(table)}"
+
+
+def _folded(title: str, inside: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>{inside}</details>"
+
+
+def _table(table: Table, *, caption: bool = False, note: bool = True) -> str:
+    columns = list(zip(*table.rows, strict=True)) if table.rows else [()] * len(table.columns)
+    texts = [not any(_is_number(cell.text) for cell in column) for column in columns]
+    first = table.title if caption else ""
+    headings = (first or table.columns[0], *table.columns[1:])
+    head = "".join(
+        f"<th{' class=words' if text else ''}>{escape(heading)}</th>"
+        for heading, text in zip(headings, texts, strict=True)
+    )
+    body = "".join(
+        f"<tr>{''.join(_cell(c, text) for c, text in zip(row, texts, strict=True))}</tr>"
+        for row in table.rows
+    )
+    below = f"<p class='note'>{escape(table.note)}</p>" if note and table.note else ""
+    return (
+        f"<div class='box' tabindex='0'><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>{below}"
+    )
+
+
+def _cell(cell: Cell, text: bool) -> str:
+    kinds = " ".join(kind for kind in ("words" if text else "", cell.kind) if kind)
+    opened = f' class="{escape(kinds)}"' if kinds else ""
+    opened += f' title="{escape(cell.full)}"' if cell.full else ""
+    detail = f"<small>{escape(cell.detail)}</small>" if cell.detail else ""
+    return f"<td{opened}>{escape(cell.text)}{detail}</td>"
+
+
+def _is_number(text: str) -> bool:
+    return text[:1] in "0123456789+−<" and text != ""
