@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app.command(command)
     app.command(train, name="train", help="Train a policy.")
     campaigns = SubcommandApp()
-    for command in (campaign.run, campaign.status):
+    for command in (campaign.run, campaign.status, campaign.report):
         campaigns.command(command)
     app.command(campaigns, name="campaign", help="Many runs from one file.")
     app.command(name="eval")(eval_)
