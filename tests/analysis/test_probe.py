@@ -103,6 +103,18 @@ def test_command_writes_what_it_says(make_run, tmp_path, capsys):
     assert (tmp_path / "probe" / "probe.png").read_bytes()[1:4] == b"PNG"
 
 
+def test_one_policy_can_walk_for_all(make_run, tmp_path, capsys):
+    runs = [str(make_run("mlp")), str(make_run("gated"))]
+    options = ["--envs", "8", "--seconds", "1.2", "--out", str(tmp_path), "--reference", runs[1]]
+    main(["probe", *runs, *options])
+    data = json.loads((tmp_path / "probe.json").read_text())
+    assert data["walked"] == runs[1:]
+    assert [run["arm"] for run in data["runs"]] == ["mlp", "gated"]
+    with pytest.raises(SystemExit):
+        main(["probe", *runs, "--reference", str(make_run("mlp", "laptop"))])
+    assert "No run sees the same observations" in capsys.readouterr().err
+
+
 def test_command_repeats_itself_exactly(make_run, tmp_path, capsys):
     for name in ("one", "two"):
         options = ["--envs", "8", "--seconds", "1.2", "--out", str(tmp_path / name)]

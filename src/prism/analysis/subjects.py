@@ -68,16 +68,28 @@ def _name_apart(subjects: list[Subject]) -> list[Subject]:
     kinds: dict[str, set[str]] = {}
     seeds: dict[str, list[int]] = {}
     for subject in subjects:
-        config = replace(subject.policy.config, seed=0, threads=1, iterations=subject.policy.step)
-        kinds.setdefault(subject.arm, set()).add(repr(config))
-        seeds.setdefault(subject.arm, []).append(subject.policy.config.seed)
+        policy = subject.policy
+        config = replace(policy.config, seed=0, threads=1, iterations=1)  # what does not matter
+        kinds.setdefault(config.arm, set()).add(repr((config, policy.step)))
+        seeds.setdefault(config.arm, []).append(policy.config.seed)
     mixed = {a for a in kinds if len(kinds[a]) > 1 or len(set(seeds[a])) < len(seeds[a])}
-    return [replace(s, arm=str(s.path)) if s.arm in mixed else s for s in subjects]
+    arms = [s.policy.config.arm for s in subjects]
+    return [
+        replace(s, arm=str(s.path) if arm in mixed else arm)
+        for s, arm in zip(subjects, arms, strict=True)
+    ]
 
 
-def same_layout(subjects: Sequence[Subject]) -> tuple[list[Subject], list[str]]:
-    """Keep the policies that see and move the same as the first; say why others do not."""
-    first = subjects[0]
+def same_layout(
+    subjects: Sequence[Subject], like: Subject | None = None
+) -> tuple[list[Subject], list[str]]:
+    """Keep the policies that see and move the same; return them and why others are left out.
+
+    Args:
+        subjects: The policies.
+        like: The one that they must be like; default: the first of them.
+    """
+    first = like or subjects[0]
     kept: list[Subject] = []
     left_out: list[str] = []
     for subject in subjects:
@@ -89,7 +101,21 @@ def same_layout(subjects: Sequence[Subject]) -> tuple[list[Subject], list[str]]:
             )
         else:
             kept.append(subject)
-    return kept, left_out
+    return _name_apart(kept), left_out
+
+
+def same_robot(subjects: Sequence[Subject]) -> tuple[list[Subject], list[str]]:
+    """Keep the policies of the first one's robot; say why others are left out."""
+    first = subjects[0]
+    robot = first.policy.config.task.robot
+    kept = [s for s in subjects if s.policy.config.task.robot == robot]
+    left_out = [
+        f"{s.path} is left out: it moves the robot {s.policy.config.task.robot}, {first.path} the "
+        f"{robot}."
+        for s in subjects
+        if s not in kept
+    ]
+    return _name_apart(kept), left_out
 
 
 _LAYOUT = ("robot", "simulation", "gait", "actions", "observations")

@@ -33,13 +33,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from prism.cli.probe import probe
     from prism.cli.report import report
     from prism.cli.sim2sim import sim2sim
+    from prism.cli.traces import traces
     from prism.cli.train import train_locomotion
     from prism.cli.video import video
 
     train = SubcommandApp()
     train.command(name="locomotion")(train_locomotion)
     app = SubcommandApp()
-    for command in (info, params, physics, explain, embed, probe, report, export, sim2sim, video):
+    for command in (
+        info,
+        params,
+        physics,
+        explain,
+        traces,
+        embed,
+        probe,
+        report,
+        export,
+        sim2sim,
+        video,
+    ):
         app.command(command)
     app.command(train, name="train", help="Train a policy.")
     campaigns = SubcommandApp()

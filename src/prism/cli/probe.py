@@ -60,10 +60,12 @@ def probe(
     subjects, left_out = load_subjects(runs, checkpoint)
     walkers = load_subjects([reference])[0] if reference else []
     if not own:
-        kept, differing = same_layout([*walkers, *subjects])
-        subjects, left_out = kept[len(walkers) :], left_out + differing
+        subjects, differing = same_layout(subjects, *walkers)
+        left_out += differing
     for line in left_out:
         print(line)
+    if not subjects:
+        raise ValueError(f"No run sees the same observations as {reference}.")
     walkers = walkers or subjects
     folder = out or writable(runs[0]) / "analysis" / "probe"
     folder.mkdir(parents=True, exist_ok=True)
