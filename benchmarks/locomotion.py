@@ -3,7 +3,7 @@
     python benchmarks/locomotion.py [--quick] [--threads N]
 
 - env/raw: environment stepping (rewards, observations, resets, randomisation) against
-  ``mujoco.rollout`` alone, same model, threads, targets and number of robots.
+  ``mujoco.rollout`` alone, same models, threads, states and targets.
 - env/async: against Gymnasium's AsyncVectorEnv of Python-stepped simulations with the same task,
   one process a core.
 - env/async-bare: the same without any task: no rewards, histories, randomisation. What is left is
@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import os
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
@@ -31,13 +33,16 @@ from prism.learn.presets import make_config
 from prism.learn.trainer import Trainer
 from prism.locomotion.env import VelocityEnv
 from prism.locomotion.presets import TASKS
-from prism.sim.engine import RolloutEngine
 from prism.sim.robots import make_robot
 from prism.sim.scene import build_model, import_mujoco
 
 mujoco = import_mujoco()
+rollout = importlib.import_module("mujoco.rollout")
 
 ENVS = 256
+BLOCKS = 9
+WARM_UP = 50
+"""Control steps before measuring: by then robots have begun to fall and to start anew."""
 
 
 class TaskEnv(gymnasium.Env):
@@ -89,43 +94,95 @@ class BareEnv(gymnasium.Env):
         return np.concatenate([self.data.qpos, self.data.qvel])
 
 
-def rate(step: Callable[[], object], count: int, seconds: float) -> float:
-    """Return control steps per second of a function that does ``count`` of them."""
-    step()
-    done, start = 0, time.perf_counter()
-    while (spent := time.perf_counter() - start) < seconds:
-        step()
-        done += count
-    return done / spent
+Engine = Callable[[np.ndarray, np.ndarray], float]
+"""Does one control step from given states with given targets; returns the seconds it took."""
 
 
-def environment_rates(preset: str, threads: int, seconds: float) -> tuple[float, float]:
-    """Return (environment, raw physics) rates, measured in alternation."""
-    task = TASKS[preset]
-    env = VelocityEnv(task, ENVS, threads=threads)
-    raw = RolloutEngine(
-        env.robot,
-        ENVS,
-        timestep=task.simulation.timestep,
-        substeps=task.simulation.substeps,
-        threads=threads,
-        dynamics=env.engine.dynamics,
-    )
+def compare(preset: str, threads: int, make_engine: Callable[..., Engine], seconds: float) -> Rates:
+    """Return control steps per second of the environment and of an engine that repeats its physics.
+
+    Each control step of the environment is followed by the same one of the engine, so that other
+    load on the machine strikes both. Of some blocks of time, the one with the median ratio counts.
+    """
+    env = VelocityEnv(TASKS[preset], ENVS, threads=threads)
+    engine = make_engine(env, threads)
     generator = torch.Generator().manual_seed(0)
 
-    def step_env() -> None:
-        env.step(0.3 * torch.randn(ENVS, 12, generator=generator))
+    def step() -> tuple[float, float]:
+        actions = 0.3 * torch.randn(ENVS, 12, generator=generator)
+        states = env.engine.state_dict()["state"]
+        middle = env.reference if env.cfg.actions.on_reference else env.default_pose
+        start = time.perf_counter()
+        env.step(actions)
+        spent = time.perf_counter() - start
+        assert env.last_step is not None
+        targets = middle + env.cfg.actions.scale * env.last_step.actions[0]
+        return spent, engine(states, targets.double().numpy())
 
-    def step_raw() -> None:
-        # The same states and targets: what the environment's robots are going through.
-        raw.qpos[:], raw.qvel[:] = env.engine.qpos, env.engine.qvel
-        raw.step(env.engine._targets)
+    for _ in range(WARM_UP):
+        step()
+    blocks = []
+    for _ in range(BLOCKS):
+        steps, spent, start = 0, np.zeros(2), time.perf_counter()
+        while time.perf_counter() - start < seconds / BLOCKS:
+            spent += step()
+            steps += ENVS
+        blocks.append(Rates(*(steps / spent)))
+    return sorted(blocks, key=lambda block: block.ratio)[BLOCKS // 2]
 
-    whole, physics = [], []
-    for _ in range(4):
-        whole.append(rate(step_env, ENVS, seconds / 4))
-        physics.append(rate(step_raw, ENVS, seconds / 4))
-    return float(np.median(whole)), float(np.median(physics))
+
+class Rates(NamedTuple):
+    """Control steps per second."""
+
+    environment: float
+    engine: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast the environment is."""
+        return self.environment / self.engine
+
+
+def raw_physics(env: VelocityEnv, threads: int) -> Engine:
+    """``mujoco.rollout`` alone, with the environment's models and arrays allocated once."""
+    model, steps = env.engine.model, env.engine.substeps
+    data = [mujoco.MjData(model) for _ in range(threads)]
+    pool = rollout.Rollout(nthread=threads if threads > 1 else 0)
+    control = np.empty((ENVS, steps, model.nu))
+    trajectory = np.empty((ENVS, steps, 1 + model.nq + model.nv))
+    readings = np.empty((ENVS, steps, model.nsensordata))
+
+    def step(states: np.ndarray, targets: np.ndarray) -> float:
+        control[:] = targets[:, None]
+        start = time.perf_counter()
+        pool.rollout(
+            env.engine._models, data, states, control, skip_checks=True, nstep=steps,
+            state=trajectory, sensordata=readings,
+        )  # fmt: skip
+        return time.perf_counter() - start
+
+    return step
+
+
+def warp_physics(env: VelocityEnv, threads: int) -> Engine:
+    """mujoco_warp on the CPU, which has one thread there."""
+    mjw, wp = importlib.import_module("mujoco_warp"), importlib.import_module("warp")
+    model, steps = env.engine.model, env.engine.substeps
+    with wp.ScopedDevice("cpu"):
+        warp_model = mjw.put_model(model)
+        warp_data = mjw.put_data(model, mujoco.MjData(model), nworld=ENVS)
+
+    def step(states: np.ndarray, targets: np.ndarray) -> float:
+        warp_data.qpos.assign(states[:, 1 : 1 + model.nq].astype(np.float32))
+        warp_data.qvel.assign(states[:, 1 + model.nq :].astype(np.float32))
+        warp_data.ctrl.assign(targets.astype(np.float32))
+        start = time.perf_counter()
+        with wp.ScopedDevice("cpu"):
+            for _ in range(steps):
+                mjw.step(warp_model, warp_data)
+        return time.perf_counter() - start
+
+    return step
 
 
 def async_rate(make: Callable[[], gymnasium.Env], processes: int, seconds: float) -> float:
@@ -135,36 +192,13 @@ def async_rate(make: Callable[[], gymnasium.Env], processes: int, seconds: float
     rng = np.random.default_rng(0)
     shape = (processes, 12)
     try:
-        return rate(
-            lambda: env.step(0.3 * rng.standard_normal(shape).astype(np.float32)),
-            processes,
-            seconds,
-        )
+        steps, start = 0, time.perf_counter()
+        while (spent := time.perf_counter() - start) < seconds:
+            env.step(0.3 * rng.standard_normal(shape).astype(np.float32))
+            steps += processes
+        return steps / spent
     finally:
         env.close()
-
-
-def warp_rate(preset: str, seconds: float) -> float | None:
-    """Return the rate of mujoco_warp on the CPU, or ``None`` where it is not installed."""
-    try:
-        mjw, wp = importlib.import_module("mujoco_warp"), importlib.import_module("warp")
-    except ImportError:
-        return None
-    simulation = TASKS[preset].simulation
-    robot = make_robot("g1")
-    model = build_model(robot, timestep=simulation.timestep)
-    data = mujoco.MjData(model)
-    data.qpos[2], data.qpos[7:] = 0.8, robot.default_pose
-    data.ctrl[:] = robot.default_pose
-    with wp.ScopedDevice("cpu"):
-        warp_model = mjw.put_model(model)
-        warp_data = mjw.put_data(model, data, nworld=ENVS)
-
-        def step() -> None:
-            for _ in range(simulation.substeps):
-                mjw.step(warp_model, warp_data)
-
-        return rate(step, ENVS, seconds)
 
 
 def training_shares(threads: int, iterations: int) -> dict[str, float]:
@@ -186,20 +220,21 @@ def main() -> None:
     seconds = 4.0 if options.quick else 16.0
     print(f"{ENVS} robots, {options.threads} threads, mujoco {mujoco.__version__}")
     for preset in ("laptop", "g1"):
-        whole, raw = environment_rates(preset, options.threads, seconds)
-        print(f"{preset}: environment {whole:,.0f} control steps/s, raw physics {raw:,.0f}")
-        print(f"{preset} env/raw {whole / raw:.2f}   target >= 0.75")
+        raw = compare(preset, options.threads, raw_physics, seconds)
+        whole = raw.environment
+        print(f"{preset}: environment {whole:,.0f} control steps/s, raw physics {raw.engine:,.0f}")
+        print(f"{preset} env/raw {raw.ratio:.2f}   target >= 0.75")
         python = async_rate(partial(TaskEnv, preset), options.threads, seconds / 2)
         print(f"{preset} env/async {whole / python:.1f}   target >= 3")
         simulation = TASKS[preset].simulation
         make_bare = partial(BareEnv, simulation.timestep, simulation.substeps)
         bare = async_rate(make_bare, options.threads, seconds / 2)
         print(f"{preset} env/async-bare {whole / bare:.1f}")
-        warp = warp_rate(preset, seconds / 2)
-        if warp is None:
+        if importlib.util.find_spec("mujoco_warp") is None:
             print(f"{preset} env/warp not measured: mujoco_warp is not installed")
         else:
-            print(f"{preset} env/warp {whole / warp:.1f}   target >= 3")
+            warp = compare(preset, options.threads, warp_physics, seconds)
+            print(f"{preset} env/warp {warp.ratio:.1f}   target >= 3")
     shares = training_shares(options.threads, 3 if options.quick else 12)
     outside = 1 - sum(shares.values())
     parts = ", ".join(f"{name.removeprefix('time/')} {value:.0%}" for name, value in shares.items())

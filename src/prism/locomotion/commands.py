@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from prism.locomotion.config import CommandConfig, Range
+from prism.locomotion.config import CommandConfig
 
 
 class Commands:
@@ -24,26 +24,22 @@ class Commands:
         self.generator = generator
         self.values = torch.zeros(num_envs, 3)
         self.heading = torch.zeros(num_envs)
+        bounds = torch.tensor([config.forward, config.sideways, config.heading])
+        self._low, self._span = bounds[:, :1], bounds[:, 1:] - bounds[:, :1]
 
     def resample(self, envs: Tensor) -> None:
         """Draw new commands for some environments."""
-        config, count = self.config, len(envs)
-        planar = torch.stack(
-            [self._uniform(config.forward, count), self._uniform(config.sideways, count)], dim=-1
-        )
-        planar = planar * (planar.norm(dim=-1, keepdim=True) > config.deadband)
-        self.values[envs, :2] = planar
-        self.heading[envs] = self._uniform(config.heading, count)
+        drawn = self._low + self._span * torch.rand(3, len(envs), generator=self.generator)
+        planar, heading = drawn[:2], drawn[2]
+        planar = planar * (torch.linalg.vector_norm(planar, dim=0) > self.config.deadband)
+        self.values[envs, :2] = planar.T
+        self.heading[envs] = heading
 
     def follow_heading(self, yaw: Tensor) -> None:
         """Turn the heading error into a yaw-rate command."""
         error = wrap(self.heading - yaw)
         limit = self.config.yaw_limit
         self.values[:, 2] = (self.config.heading_gain * error).clamp(-limit, limit)
-
-    def _uniform(self, bounds: Range, count: int) -> Tensor:
-        low, high = bounds
-        return low + (high - low) * torch.rand(count, generator=self.generator)
 
 
 class HeldCommands(Commands):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,16 @@ from prism._extras import missing_extra
 from prism.locomotion.commands import Commands
 from prism.locomotion.config import Range, TaskConfig
 from prism.locomotion.gait import Gait
-from prism.locomotion.observations import History, actor_frame, critic_frame, noise_scale
+from prism.locomotion.observations import (
+    History,
+    actor_frame,
+    critic_frame,
+    dynamics_entries,
+    noise_scale,
+    shared_entries,
+)
 from prism.locomotion.rewards import CONTACT_FORCE, Rewards, Step
-from prism.locomotion.state import RobotState, read_state, rotation_matrix
+from prism.locomotion.state import read_state, rotation_matrix
 from prism.locomotion.terminations import has_fallen
 from prism.sim.engine import Dynamics, RolloutEngine
 from prism.sim.robots import make_robot
@@ -104,12 +112,11 @@ class VelocityEnv:
         nominal_mass = float(self.engine.model.body_mass[base])
         self.friction = torch.from_numpy(self.engine.friction.copy()).float()
         self.base_mass = torch.from_numpy(self.engine.base_mass + nominal_mass).float()
+        self._dynamics = dynamics_entries(self.cfg.observations, self.friction, self.base_mass)
 
     def reset(self) -> TensorDict:
         """Begin a new episode everywhere and return its first observations."""
         self._reset(torch.arange(self.num_envs))
-        self.state = read_state(self.engine)
-        self.commands.follow_heading(self.state.euler[:, 2])
         self._observe()
         return self.get_observations()
 
@@ -135,12 +142,7 @@ class VelocityEnv:
         finished = done.nonzero().squeeze(-1)
         if len(finished):
             extras["log"] = self._reset(finished)
-            self.state = read_state(self.engine)
-            self.commands.follow_heading(self.state.euler[:, 2])
         self._observe()
-        self.last_dq = self.state.dq
-        self.last_world_velocity = self._world_velocity
-        self.actions = [self.actions[0], *self.actions[:2]]
         return self.get_observations(), rewards, done.long(), extras
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -195,13 +197,14 @@ class VelocityEnv:
         if random.action_delay:
             # One draw per robot mixes in the action applied before: a random low-pass.
             share = random.action_delay * torch.rand(self.num_envs, 1, generator=self.generator)
-            applied = (1 - share) * applied + share * self.actions[1]
+            applied = applied.lerp(self.actions[1], share)
         if random.action_noise:
-            applied = applied + random.action_noise * self._normal(applied) * applied
+            noise = self._normal(applied)
+            applied = applied.addcmul(noise, applied, value=random.action_noise)
         applied = applied.clamp(-action.clip, action.clip)
         self.actions[0] = applied
         start = self.reference if action.on_reference else self.default_pose
-        self.engine.step((start + action.scale * applied).double().numpy())
+        self.engine.step(start.add(applied, alpha=action.scale).numpy())
 
     def _command_and_push(self) -> None:
         resample = round(self.cfg.commands.resample_after / self.control_dt)
@@ -209,7 +212,6 @@ class VelocityEnv:
         if len(due):
             self.commands.resample(due)
         self.commands.follow_heading(self.state.euler[:, 2])
-        self._world_velocity = self.state.world_velocity
         random = self.cfg.randomisation
         if random.push_every and self.total_steps % round(random.push_every / self.control_dt) == 0:
             self._push()
@@ -220,26 +222,26 @@ class VelocityEnv:
         unit = 2 * torch.rand(self.num_envs, 5, generator=self.generator) - 1
         self.push = limits * unit
         everyone = np.arange(self.num_envs)
-        to_body = rotation_matrix(self.state.base_quaternion).transpose(-1, -2)
-        angular = (to_body @ self.push[:, 2:].unsqueeze(-1)).squeeze(-1)
-        self.engine.push(everyone, self.push[:, :2].double().numpy(), angular.double().numpy())
+        push = self.push.double().numpy()
+        to_world = rotation_matrix(self.engine.qpos[:, 3:7])
+        in_body = np.einsum("nji,nj->ni", to_world, push[:, 2:])
+        self.engine.push(everyone, push[:, :2], in_body)
         # Rewards see the velocity from before the push, except base_acc, as in Humanoid-Gym.
-        self._world_velocity = torch.cat(
-            [self.push[:, :2], self.state.world_velocity[:, 2:3], self.push[:, 2:]], dim=-1
-        )
+        planar, angular = self.push[:, :2], self.push[:, 2:]
+        pushed = torch.cat([planar, self.state.world_velocity[:, 2:3], angular], dim=-1)
+        self.state = replace(self.state, world_velocity=pushed)
 
     def _terminate(self) -> None:
         self.terminated = has_fallen(self.state, self.cfg.terminations)
         self.timed_out = self.episode_length_buf > self.max_episode_length
 
     def _reward(self) -> Tensor:
-        state = self.state
-        step = Step(
+        self.last_step = Step(
             config=self.cfg.rewards,
-            state=_with_world_velocity(state, self._world_velocity),
+            state=self.state,
             command=self.commands.values.clone(),
             stance=self.gait.stance(self.episode_length_buf),
-            contact=state.foot_force[..., 2] > CONTACT_FORCE,
+            contact=self._contact(),
             reference=self.reference,
             default_pose=self.default_pose,
             actions=(self.actions[0], self.actions[1], self.actions[2]),
@@ -247,59 +249,67 @@ class VelocityEnv:
             last_world_velocity=self.last_world_velocity,
             control_dt=self.control_dt,
         )
-        self.last_step = step
-        return self.rewards(step)
+        return self.rewards(self.last_step)
 
-    def _reset(self, envs: Tensor) -> dict[str, Tensor]:
+    def _reset(self, envs: Tensor) -> dict[str, float]:
         """Begin new episodes in some environments; return what to log about the finished ones."""
+        sums = self.rewards.reset(envs, self._place(envs))
+        duration = max(self.cfg.terminations.duration, self.control_dt)  # a step at least
+        log = {f"reward/{name}": value / duration for name, value in sums.items()}
+        lengths = self.episode_length_buf[envs]
+        log["episode_seconds"] = lengths.sum().item() / len(envs) * self.control_dt
+        self.episode_length_buf.index_fill_(0, envs, 0)
+        self.commands.resample(envs)
+        self.actor_history.reset(envs)
+        self.critic_history.reset(envs)
+        self.actions = [action.index_fill(0, envs, 0.0) for action in self.actions]
+        self.state = read_state(self.engine)
+        self.commands.follow_heading(self.state.euler[:, 2])
+        return log
+
+    def _place(self, envs: Tensor) -> Tensor:
+        """Put robots on their feet; return the height of their soles, (envs, F)."""
         count, numbers = len(envs), envs.numpy()
         qpos = np.zeros((count, 7 + self.num_actions))
         qpos[:, 2] = self.cfg.start_height
         qpos[:, 3] = 1.0
         spread = self.cfg.start_joint_noise
         noise = spread * (2 * torch.rand(count, self.num_actions, generator=self.generator) - 1)
-        qpos[:, 7:] = (self.default_pose + noise).double().numpy()
+        qpos[:, 7:] = (self.default_pose + noise).numpy()
         self.engine.set_state(numbers, qpos, np.zeros((count, 6 + self.num_actions)))
-        heights = np.stack(
-            [self.engine.sensor(f"{foot}_position")[numbers, 2] for foot in self.robot.feet], axis=1
-        )
-        soles = torch.from_numpy(heights).float() - self.cfg.rewards.foot_offset
-        lengths = self.episode_length_buf[envs].float().mean() * self.control_dt
-        sums = self.rewards.reset(envs, soles)
-        duration = self.cfg.terminations.duration
-        log = {f"reward/{name}": values.mean() / duration for name, values in sums.items()}
-        log["episode_seconds"] = lengths
-        self.episode_length_buf[envs] = 0
-        self.commands.resample(envs)
-        self.actor_history.reset(envs)
-        self.critic_history.reset(envs)
-        for buffer in (*self.actions, self.last_dq, self.last_world_velocity):
-            buffer[envs] = 0.0
-        if self.last_step is not None:
-            self._world_velocity = self._world_velocity.clone()
-            self._world_velocity[envs] = 0.0
-        return log
+        positions = self.engine.sensors(tuple(f"{foot}_position" for foot in self.robot.feet))
+        return torch.from_numpy(positions[numbers, :, 2]).float() - self.cfg.rewards.foot_offset
 
     def _observe(self) -> None:
+        """Append what is seen now to the histories, and remember it for the next step."""
         state, view = self.state, self.cfg.observations
-        self.reference = self.gait.reference(self.episode_length_buf)
-        clock = self.gait.clock(self.episode_length_buf)
-        common = (view, clock, self.commands.values, state, self.default_pose, self.actions[0])
-        frame = actor_frame(*common)
+        beat = self.gait.at(self.episode_length_buf)
+        shared = shared_entries(
+            view, beat.clock, self.commands.values, state, self.default_pose, self.actions[0]
+        )
+        frame = actor_frame(shared, state)
         if view.noise:
-            frame = frame + self.noise * self._normal(frame)
+            frame = frame.addcmul(self.noise, self._normal(frame))
         self.actor_history.push(frame)
         self.critic_history.push(
             critic_frame(
-                *common,
-                reference=self.reference,
+                view,
+                shared,
+                state,
+                reference=beat.reference,
                 push=self.push,
-                friction=self.friction,
-                base_mass=self.base_mass,
-                stance=self.gait.stance(self.episode_length_buf),
-                contact=state.foot_force[..., 2] > CONTACT_FORCE,
+                dynamics=self._dynamics,
+                stance=beat.stance,
+                contact=self._contact(),
             )
         )
+        self.reference = beat.reference
+        self.last_dq = state.dq
+        self.last_world_velocity = state.world_velocity
+        self.actions = [self.actions[0], *self.actions[:2]]
+
+    def _contact(self) -> Tensor:
+        return self.state.foot_force[..., 2] > CONTACT_FORCE
 
     def _uniform(self, bounds: Range, count: int) -> Tensor:
         low, high = bounds
@@ -307,9 +317,3 @@ class VelocityEnv:
 
     def _normal(self, like: Tensor) -> Tensor:
         return torch.randn(like.shape, generator=self.generator)
-
-
-def _with_world_velocity(state: RobotState, velocity: Tensor) -> RobotState:
-    if velocity is state.world_velocity:
-        return state
-    return RobotState(**{**vars(state), "world_velocity": velocity})

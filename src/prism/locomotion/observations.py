@@ -10,54 +10,53 @@ from prism.locomotion.state import RobotState
 from prism.nn import frame_names
 
 
-def actor_frame(
+def shared_entries(
     config: ObservationConfig, clock: Tensor, command: Tensor, state: RobotState,
     default_pose: Tensor, action: Tensor,
 ) -> Tensor:  # fmt: skip
-    """Return the noise-free actor frame, (N, 11 + 3 J): 47 entries for 12 joints."""
+    """Return what both frames begin with, (N, 5 + 3 J): clock, command, joints and action."""
     return torch.cat(
-        [*_common(config, clock, command, state, default_pose, action),
-         state.angular_velocity, state.euler],
+        [
+            clock,
+            command[:, :2] * config.command_scale,
+            command[:, 2:],
+            state.q - default_pose,
+            state.dq * config.joint_velocity_scale,
+            action,
+        ],
         dim=-1,
-    )  # fmt: skip
+    )
 
 
-def _common(
-    config: ObservationConfig, clock: Tensor, command: Tensor, state: RobotState,
-    default_pose: Tensor, action: Tensor,
-) -> list[Tensor]:  # fmt: skip
-    scale = config.command_scale
-    return [
-        clock,
-        command[:, :2] * scale,
-        command[:, 2:3],
-        state.q - default_pose,
-        state.dq * config.joint_velocity_scale,
-        action,
-    ]
+def actor_frame(shared: Tensor, state: RobotState) -> Tensor:
+    """Return the noise-free actor frame, (N, 11 + 3 J): 47 entries for 12 joints."""
+    return torch.cat([shared, state.angular_velocity, state.euler], dim=-1)
 
 
 def critic_frame(
-    config: ObservationConfig, clock: Tensor, command: Tensor, state: RobotState,
-    default_pose: Tensor, action: Tensor, reference: Tensor, push: Tensor, friction: Tensor,
-    base_mass: Tensor, stance: Tensor, contact: Tensor,
+    config: ObservationConfig, shared: Tensor, state: RobotState, reference: Tensor, push: Tensor,
+    dynamics: Tensor, stance: Tensor, contact: Tensor,
 ) -> Tensor:  # fmt: skip
     """Return the critic frame, (N, 21 + 4 J + 2 F): 73 entries for 12 joints and 2 feet."""
     return torch.cat(
         [
-            *_common(config, clock, command, state, default_pose, action),
+            shared,
             state.q - reference,
             state.velocity * config.command_scale,
             state.angular_velocity,
             state.euler,
             push,
-            friction.unsqueeze(-1),
-            base_mass.unsqueeze(-1) / config.mass_scale,
-            stance.float(),
-            contact.float(),
+            dynamics,
+            stance,
+            contact,
         ],
         dim=-1,
     )
+
+
+def dynamics_entries(config: ObservationConfig, friction: Tensor, base_mass: Tensor) -> Tensor:
+    """Return what the critic sees of the dynamics, (N, 2)."""
+    return torch.stack([friction, base_mass / config.mass_scale], dim=-1)
 
 
 def noise_scale(config: ObservationConfig, joints: int) -> Tensor:
@@ -83,7 +82,11 @@ def actor_names(joints: list[str], frames: int) -> list[str]:
 
 
 class History:
-    """The last frames of every environment, oldest first, zero before the episode began."""
+    """The last frames of every environment, oldest first, zero before the episode began.
+
+    Attributes:
+        values: (N, frames, size), clipped. Never written to: what was handed out stays as it is.
+    """
 
     def __init__(self, num_envs: int, frames: int, size: int, clip: float) -> None:
         self.values = torch.zeros(num_envs, frames, size)
@@ -91,12 +94,13 @@ class History:
 
     def reset(self, envs: Tensor) -> None:
         """Empty the history; assigned, not multiplied, so that a NaN does not survive."""
-        self.values[envs] = 0.0
+        self.values = self.values.index_fill(0, envs, 0.0)
 
     def push(self, frame: Tensor) -> None:
         """Append a frame and drop the oldest."""
-        self.values = torch.cat([self.values[:, 1:], frame.unsqueeze(1)], dim=1)
+        clipped = frame.clamp(-self.clip, self.clip).unsqueeze(1)
+        self.values = torch.cat([self.values[:, 1:], clipped], dim=1)
 
     def flat(self) -> Tensor:
-        """Return (N, frames * size), clipped."""
-        return self.values.flatten(1).clamp(-self.clip, self.clip)
+        """Return (N, frames * size)."""
+        return self.values.flatten(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from typing import Protocol
 
 import torch
@@ -45,6 +46,24 @@ class Step:
     last_world_velocity: Tensor
     """(N, 6) base velocity one step ago."""
     control_dt: float
+
+    @cached_property
+    def planar_error(self) -> Tensor:
+        """(N,) distance of the planar velocity from the commanded one."""
+        return _norm(self.command[:, :2] - self.state.velocity[:, :2])
+
+    @cached_property
+    def yaw_error(self) -> Tensor:
+        """(N,) distance of the yaw rate from the commanded one."""
+        return (self.command[:, 2] - self.state.angular_velocity[:, 2]).abs()
+
+    @cached_property
+    def sole_height(self) -> Tensor:
+        """(N, F) height of the soles above the ground."""
+        return self.state.foot_position[..., 2] - self.config.foot_offset
+
+
+_norm = partial(torch.linalg.vector_norm, dim=-1)  # half the cost of Tensor.norm
 
 
 class Term(Protocol):
@@ -100,39 +119,33 @@ def term(function: Callable[[Step], Tensor]) -> Callable[[Step], Tensor]:
 @term
 def tracking_lin_vel(step: Step) -> Tensor:
     """Planar velocity as commanded."""
-    return torch.exp(-5 * _planar_error(step).square().sum(-1))
+    return torch.exp(-5 * step.planar_error.square())
 
 
 @term
 def tracking_ang_vel(step: Step) -> Tensor:
     """Yaw rate as commanded."""
-    return torch.exp(-5 * _yaw_error(step).square())
+    return torch.exp(-5 * step.yaw_error.square())
 
 
 @term
 def track_vel_hard(step: Step) -> Tensor:
     """The same with a sharper peak and a slope that never ends."""
-    planar, yaw = _planar_error(step).norm(dim=-1), _yaw_error(step).abs()
+    planar, yaw = step.planar_error, step.yaw_error
     return (torch.exp(-10 * planar) + torch.exp(-10 * yaw)) / 2 - 0.2 * (planar + yaw)
 
 
 @term
 def low_speed(step: Step) -> Tensor:
     """Forward speed of the right sign and size."""
-    speed, wanted = step.state.velocity[:, 0], step.command[:, 0]
-    reward = torch.full_like(speed, 1.2)
-    reward[speed.abs() > 1.2 * wanted.abs()] = 0.0
-    reward[speed.abs() < 0.5 * wanted.abs()] = -1.0
-    reward[speed.sign() != wanted.sign()] = -2.0
-    return reward * (wanted.abs() > 0.1)
+    wanted = step.command[:, 0]
+    share = step.state.velocity[:, 0] / wanted
+    return _SPEED_PAY[torch.bucketize(share, _SPEED_SHARES)] * (wanted.abs() > 0.1)
 
 
-def _planar_error(step: Step) -> Tensor:
-    return step.command[:, :2] - step.state.velocity[:, :2]
-
-
-def _yaw_error(step: Step) -> Tensor:
-    return step.command[:, 2] - step.state.angular_velocity[:, 2]
+_SPEED_SHARES = torch.tensor([0.0, 0.5, 1.2])
+_SPEED_PAY = torch.tensor([-2.0, -1.0, 1.2, 0.0])
+"""For going backwards, slower than half, about as fast as wanted, too fast."""
 
 
 # Posture ----------------------------------------------------------------------------------------
@@ -142,16 +155,15 @@ def _yaw_error(step: Step) -> Tensor:
 def orientation(step: Step) -> Tensor:
     """Base upright."""
     tilt = step.state.euler[:, :2].abs().sum(-1)
-    sideways_gravity = step.state.gravity[:, :2].norm(dim=-1)
+    sideways_gravity = _norm(step.state.gravity[:, :2])
     return (torch.exp(-10 * tilt) + torch.exp(-20 * sideways_gravity)) / 2
 
 
 @term
 def base_height(step: Step) -> Tensor:
     """Base at its height above the soles of the stance feet."""
-    stance = step.stance.float()
-    ground = (step.state.foot_position[..., 2] * stance).sum(-1) / stance.sum(-1).clamp(min=1)
-    height = step.state.base_position[:, 2] - (ground - step.config.foot_offset)
+    ground = (step.sole_height * step.stance).sum(-1) / step.stance.sum(-1).clamp(min=1)
+    height = step.state.base_position[:, 2] - ground
     return torch.exp(-100 * (height - step.config.base_height).abs())
 
 
@@ -159,7 +171,7 @@ def base_height(step: Step) -> Tensor:
 def vel_mismatch_exp(step: Step) -> Tensor:
     """No vertical motion, no rolling and pitching."""
     vertical = step.state.velocity[:, 2].square()
-    tumbling = step.state.angular_velocity[:, :2].norm(dim=-1)
+    tumbling = _norm(step.state.angular_velocity[:, :2])
     return (torch.exp(-10 * vertical) + torch.exp(-5 * tumbling)) / 2
 
 
@@ -167,13 +179,13 @@ def vel_mismatch_exp(step: Step) -> Tensor:
 def base_acc(step: Step) -> Tensor:
     """Smooth base motion."""
     change = step.last_world_velocity - step.state.world_velocity
-    return torch.exp(-3 * change.norm(dim=-1))
+    return torch.exp(-3 * _norm(change))
 
 
 @term
 def joint_pos(step: Step) -> Tensor:
     """Joints on the reference motion."""
-    error = (step.state.q - step.reference).norm(dim=-1)
+    error = _norm(step.state.q - step.reference)
     return torch.exp(-2 * error) - 0.2 * error.clamp(0, 0.5)
 
 
@@ -181,9 +193,15 @@ def joint_pos(step: Step) -> Tensor:
 def default_joint_pos(step: Step) -> Tensor:
     """Hip roll and yaw near the default pose, all joints a little."""
     offset = step.state.q - step.default_pose
-    legs = sum(offset[:, list(joints)].norm(dim=-1) for joints in step.config.abduction_joints)
-    beyond = (torch.as_tensor(legs) - 0.1).clamp(0, 50)
-    return torch.exp(-100 * beyond) - 0.01 * offset.norm(dim=-1)
+    legs = _leg_masks(step.config.abduction_joints, len(step.default_pose))
+    abduction = (offset.square() @ legs).sqrt().sum(-1)
+    return torch.exp(-100 * (abduction - 0.1).clamp(0, 50)) - 0.01 * _norm(offset)
+
+
+@lru_cache(maxsize=8)
+def _leg_masks(legs: tuple[tuple[int, ...], ...], joints: int) -> Tensor:
+    """Return (J, legs): one where a joint belongs to a leg."""
+    return torch.tensor([[float(joint in leg) for leg in legs] for joint in range(joints)])
 
 
 # Feet -------------------------------------------------------------------------------------------
@@ -192,8 +210,8 @@ def default_joint_pos(step: Step) -> Tensor:
 @term
 def feet_contact_number(step: Step) -> Tensor:
     """Feet on the ground when the clock says so, and only then."""
-    agree = step.contact == step.stance
-    return torch.where(agree, 1.0, -0.3).mean(-1)
+    agree = (step.contact == step.stance).float().mean(-1)
+    return agree - 0.3 * (1 - agree)
 
 
 @term
@@ -210,24 +228,23 @@ def knee_distance(step: Step) -> Tensor:
 
 def _distance_in(positions: Tensor, bounds: tuple[float, float]) -> Tensor:
     """Mean over left-right pairs (0, 1), (2, 3), ... of how well the planar distance fits."""
-    left, right = positions[:, 0::2, :2], positions[:, 1::2, :2]
-    distance = (left - right).norm(dim=-1)
-    too_near = (distance - bounds[0]).clamp(-0.5, 0.0).abs()
-    too_far = (distance - bounds[1]).clamp(0.0, 0.5)
-    return ((torch.exp(-100 * too_near) + torch.exp(-100 * too_far)) / 2).mean(-1)
+    left, right = positions.unflatten(1, (-1, 2)).unbind(2)
+    distance = _norm((left - right)[..., :2])
+    outside = (distance - distance.clamp(*bounds)).abs().clamp(max=0.5)
+    return (1 + torch.exp(-100 * outside)).mean(-1) / 2
 
 
 @term
 def feet_contact_forces(step: Step) -> Tensor:
     """Force beyond what walking needs."""
-    excess = step.state.foot_force.norm(dim=-1) - step.config.contact_force
+    excess = _norm(step.state.foot_force) - step.config.contact_force
     return excess.clamp(0, 400).sum(-1)
 
 
 @term
 def foot_slip(step: Step) -> Tensor:
     """Planar speed of feet on the ground."""
-    speed = step.state.foot_velocity[..., :2].norm(dim=-1)
+    speed = _norm(step.state.foot_velocity[..., :2])
     return (speed.sqrt() * step.contact).sum(-1)
 
 
@@ -241,7 +258,7 @@ class FeetAirTime:
     def __call__(self, step: Step) -> Tensor:
         """Pay the time in the air at the first contact."""
         grounded = step.contact | step.stance | self.last_contact
-        self.last_contact = step.contact.clone()
+        self.last_contact = step.contact
         landed = (self.time > 0) & grounded
         self.time = self.time + step.control_dt
         reward = (self.time.clamp(0, 0.5) * landed).sum(-1)
@@ -250,8 +267,8 @@ class FeetAirTime:
 
     def reset(self, envs: Tensor, foot_height: Tensor) -> None:
         """Start again from the ground."""
-        self.time[envs] = 0
-        self.last_contact[envs] = False
+        self.time = self.time.index_fill(0, envs, 0.0)
+        self.last_contact = self.last_contact.index_fill(0, envs, False)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the memory."""
@@ -275,9 +292,8 @@ class FeetClearance:
 
     def __call__(self, step: Step) -> Tensor:
         """Pay every step near the target height."""
-        sole = step.state.foot_position[..., 2] - step.config.foot_offset
-        self.height = self.height + sole - self.last
-        self.last = sole
+        self.height = self.height + step.sole_height - self.last
+        self.last = step.sole_height
         near = (self.height - step.config.foot_height).abs() < 0.01
         reward = (near & ~step.stance).sum(-1).float()
         self.height = self.height * ~step.contact
@@ -285,8 +301,8 @@ class FeetClearance:
 
     def reset(self, envs: Tensor, foot_height: Tensor) -> None:
         """Measure from where the feet are now."""
-        self.height[envs] = 0
-        self.last[envs] = foot_height
+        self.height = self.height.index_fill(0, envs, 0.0)
+        self.last = self.last.index_copy(0, envs, foot_height)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the memory."""
@@ -307,16 +323,15 @@ TERMS["feet_clearance"] = FeetClearance
 @term
 def collision(step: Step) -> Tensor:
     """The base touches something."""
-    return (step.state.base_force.norm(dim=-1) > 0.1).float()
+    return (_norm(step.state.base_force) > 0.1).float()
 
 
 @term
 def action_smoothness(step: Step) -> Tensor:
     """Change and curvature of the applied action, and its size."""
     now, last, before = step.actions
-    change = (last - now).square().sum(-1)
-    curvature = (now + before - 2 * last).square().sum(-1)
-    return change + curvature + 0.05 * now.abs().sum(-1)
+    change, curvature = last - now, now + before - 2 * last
+    return (change.square() + curvature.square() + 0.05 * now.abs()).sum(-1)
 
 
 @term
@@ -350,20 +365,20 @@ class Rewards:
             check_choice("reward term", name, TERMS)
         self.names = [name for name, _ in config.weights]
         self.terms = {name: TERMS[name](num_envs, num_feet) for name in self.names}
-        self.weights = torch.tensor([weight for _, weight in config.weights])
+        self.weights = torch.tensor([[weight] for _, weight in config.weights])
         self.sums = torch.zeros(len(self.names), num_envs)
 
     def __call__(self, step: Step) -> Tensor:
         """Return the total reward, (N,), never below zero."""
         values = torch.stack([self.terms[name](step) for name in self.names])
-        weighted = values * (self.weights * step.control_dt).unsqueeze(-1)
+        weighted = values * (self.weights * step.control_dt)
         self.sums += weighted
         return weighted.sum(0).clamp(min=0.0)
 
-    def reset(self, envs: Tensor, foot_height: Tensor) -> dict[str, Tensor]:
-        """Forget finished episodes and return the sums of their terms."""
-        finished = {name: self.sums[i, envs] for i, name in enumerate(self.names)}
-        self.sums[:, envs] = 0
+    def reset(self, envs: Tensor, foot_height: Tensor) -> dict[str, float]:
+        """Forget finished episodes and return the sum of each term, mean over them."""
+        finished = self.sums.index_select(1, envs).mean(1).tolist()
+        self.sums.index_fill_(1, envs, 0.0)
         for name in self.names:
             self.terms[name].reset(envs, foot_height)
-        return finished
+        return dict(zip(self.names, finished, strict=True))

@@ -49,54 +49,62 @@ class RobotState:
 
 def read_state(engine: RolloutEngine) -> RobotState:
     """Read the present state; sensor values are one physics step old."""
-    robot = engine.robot
-    qpos, qvel = _tensor(engine.qpos), _tensor(engine.qvel)
-    rotation = rotation_matrix(qpos[:, 3:7])
-    inverse = rotation.transpose(-1, -2)
-    linear, angular = qvel[:, :3], qvel[:, 3:6]
-
-    def stacked(bodies: tuple[str, ...], quantity: str) -> Tensor:
-        return _tensor(np.stack([engine.sensor(f"{body}_{quantity}") for body in bodies], axis=1))
-
+    feet, knees, base = engine.robot.feet, engine.robot.knees, engine.robot.base
+    linear, angular = engine.qvel[:, :3], engine.qvel[:, 3:6]
+    quaternion = engine.qpos[:, 3:7]
+    rotation = rotation_matrix(quaternion)
+    velocity = np.einsum("nji,nj->ni", rotation, linear)
+    world_angular = np.einsum("nij,nj->ni", rotation, angular)
+    # MuJoCo reports the force on the ground.
+    force = -engine.sensors(_names((*feet, base), "force"))
     return RobotState(
-        base_position=qpos[:, :3],
-        base_quaternion=qpos[:, 3:7],
-        euler=euler_angles(rotation),
-        gravity=-rotation[:, 2, :],
-        velocity=(inverse @ linear.unsqueeze(-1)).squeeze(-1),
-        angular_velocity=angular,
-        world_velocity=torch.cat([linear, (rotation @ angular.unsqueeze(-1)).squeeze(-1)], dim=-1),
-        q=qpos[:, 7:],
-        dq=qvel[:, 6:],
+        base_position=_tensor(engine.qpos[:, :3]),
+        base_quaternion=_tensor(quaternion),
+        euler=_tensor(euler_angles(rotation)),
+        gravity=_tensor(-rotation[:, 2]),
+        velocity=_tensor(velocity),
+        angular_velocity=_tensor(angular),
+        world_velocity=_tensor(np.concatenate([linear, world_angular], axis=1)),
+        q=_tensor(engine.qpos[:, 7:]),
+        dq=_tensor(engine.qvel[:, 6:]),
         torque=_tensor(engine.torque()),
-        foot_position=stacked(robot.feet, "position"),
-        foot_velocity=stacked(robot.feet, "velocity"),
-        foot_force=-stacked(robot.feet, "force"),  # MuJoCo reports the force on the ground
-        knee_position=stacked(robot.knees, "position"),
-        base_force=-_tensor(engine.sensor(f"{robot.base}_force")),
+        foot_position=_tensor(engine.sensors(_names(feet, "position"))),
+        foot_velocity=_tensor(engine.sensors(_names(feet, "velocity"))),
+        foot_force=_tensor(force[:, :-1]),
+        knee_position=_tensor(engine.sensors(_names(knees, "position"))),
+        base_force=_tensor(force[:, -1]),
     )
 
 
+def _names(bodies: tuple[str, ...], quantity: str) -> tuple[str, ...]:
+    return tuple(f"{body}_{quantity}" for body in bodies)
+
+
 def _tensor(values: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values)).float()
+    return torch.from_numpy(values.astype(np.float32))
 
 
-def rotation_matrix(quaternion: Tensor) -> Tensor:
+# NumPy costs a third of torch here: the arrays are small, and there are many operations on them.
+
+
+def rotation_matrix(quaternion: np.ndarray) -> np.ndarray:
     """Return rotation matrices (N, 3, 3) of quaternions wxyz (N, 4)."""
-    w, x, y, z = quaternion.unbind(-1)
-    return torch.stack(
-        [
-            1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
-            2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-            2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y),
-        ],
-        dim=-1,
-    ).view(-1, 3, 3)  # fmt: skip
+    w, x, y, z = quaternion.T
+    twice_x, twice_y, twice_z = (2 * quaternion[:, 1:]).T
+    xx, yy, zz = twice_x * x, twice_y * y, twice_z * z
+    xy, xz, yz = twice_x * y, twice_x * z, twice_y * z
+    wx, wy, wz = w * twice_x, w * twice_y, w * twice_z
+    entries = [
+        1 - (yy + zz), xy - wz, xz + wy,
+        xy + wz, 1 - (xx + zz), yz - wx,
+        xz - wy, yz + wx, 1 - (xx + yy),
+    ]  # fmt: skip
+    return np.stack(entries, axis=-1).reshape(-1, 3, 3)
 
 
-def euler_angles(rotation: Tensor) -> Tensor:
+def euler_angles(rotation: np.ndarray) -> np.ndarray:
     """Return roll, pitch, yaw (ZYX) of rotation matrices."""
-    roll = torch.atan2(rotation[:, 2, 1], rotation[:, 2, 2])
-    pitch = torch.asin((-rotation[:, 2, 0]).clamp(-1.0, 1.0))
-    yaw = torch.atan2(rotation[:, 1, 0], rotation[:, 0, 0])
-    return torch.stack([roll, pitch, yaw], dim=-1)
+    roll = np.arctan2(rotation[:, 2, 1], rotation[:, 2, 2])
+    pitch = np.arcsin((-rotation[:, 2, 0]).clip(-1.0, 1.0))
+    yaw = np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0])
+    return np.stack([roll, pitch, yaw], axis=-1)

@@ -31,6 +31,20 @@ class Dynamics:
     """Factor on all masses and inertias."""
 
 
+@dataclass(frozen=True)
+class _Batch:
+    """Some environments and the arrays through which ``mujoco.rollout`` steps them."""
+
+    envs: np.ndarray
+    models: list[Any]
+    control: np.ndarray
+    """(envs, steps, joints)"""
+    states: np.ndarray
+    """(envs, steps, state)"""
+    readings: np.ndarray
+    """(envs, steps, sensors)"""
+
+
 class RolloutEngine:
     """A batch of one robot, stepped by ``mujoco.rollout``.
 
@@ -71,13 +85,15 @@ class RolloutEngine:
         self.substeps = substeps
         self.timestep = timestep
         self.model = build_model(robot, timestep=timestep)
-        self._data = [mujoco.MjData(self.model) for _ in range(threads)]
-        self._pool = rollout.Rollout(nthread=threads if threads > 1 else 0)
+        data = [mujoco.MjData(self.model) for _ in range(threads)]
+        # Few steps are over before a sleeping thread wakes up: the caller does them itself.
+        self._caller = (rollout.Rollout(nthread=0), data[:1])
+        self._team = self._caller if threads == 1 else (rollout.Rollout(nthread=threads), data)
         self._sensors = _sensor_columns(self.model)
+        self._columns: dict[tuple[str, ...], np.ndarray] = {}
         joints = len(robot.joints)
         self._state = np.zeros((num_envs, 1 + 7 + joints + 6 + joints))
         self._readings = np.zeros((num_envs, self.model.nsensordata))
-        self._moving = np.arange(num_envs)
         self._targets = np.zeros((num_envs, joints))
         self._seconds = 0.0
         self.qpos = self._state[:, 1 : 8 + joints]
@@ -86,6 +102,7 @@ class RolloutEngine:
         self._stiffness = np.array([joint.stiffness for joint in robot.joints])
         self._damping = np.array([joint.damping for joint in robot.joints])
         self.torque_limit = self.model.actuator_forcerange[:, 1].copy()
+        self._moving = np.arange(num_envs)
         self.set_dynamics(dynamics or Dynamics())
 
     def set_dynamics(self, dynamics: Dynamics) -> None:
@@ -103,6 +120,7 @@ class RolloutEngine:
             if key not in made:
                 made[key] = self._vary(*key)
             self._models.append(made[key])
+        self._step_batch = self._batch(self._moving, self.substeps)
 
     def _vary(self, friction: float, added_mass: float, scale: float) -> Any:
         if friction <= 0 or scale <= 0:
@@ -123,31 +141,40 @@ class RolloutEngine:
         model.body_inertia[base] *= factor
         model.body_mass[:] *= scale
         model.body_inertia[:] *= scale
-        import_mujoco().mj_setConst(model, self._data[0])
+        import_mujoco().mj_setConst(model, self._caller[1][0])
         return model
 
     def step(self, targets: np.ndarray) -> None:
         """Hold the joint targets (N, joints) for ``substeps`` physics steps."""
         start = time.perf_counter()
         self._targets[:] = targets
-        self._state[self._moving] = self._simulate(self._moving, self.substeps)
+        self._simulate(self._step_batch, self._team)
+        self._state[self._moving] = self._step_batch.states[:, -1]
         self._seconds += time.perf_counter() - start
 
-    def _simulate(self, envs: np.ndarray, steps: int) -> np.ndarray:
-        """Read the sensors of some environments over some steps; return where they end."""
-        control = np.repeat(self._targets[envs, None], steps, axis=1)
-        trajectory = np.empty((len(envs), steps, self._state.shape[1]))
-        readings = np.empty((len(envs), steps, self.model.nsensordata))
-        self._pool.rollout(
-            [self._models[i] for i in envs], self._data, self._state[envs], control,
-            skip_checks=True, nstep=steps, state=trajectory, sensordata=readings,
+    def _batch(self, envs: np.ndarray, steps: int) -> _Batch:
+        return _Batch(
+            envs,
+            [self._models[i] for i in envs.tolist()],
+            control=np.empty((len(envs), steps, self._targets.shape[1])),
+            states=np.empty((len(envs), steps, self._state.shape[1])),
+            readings=np.empty((len(envs), steps, self._readings.shape[1])),
+        )
+
+    def _simulate(self, batch: _Batch, workers: tuple[Any, list[Any]]) -> None:
+        """Step a batch and keep its last sensor readings, but not its states."""
+        pool, data = workers
+        batch.control[:] = self._targets[batch.envs, None]
+        pool.rollout(
+            batch.models, data, self._state[batch.envs], batch.control, skip_checks=True,
+            nstep=batch.control.shape[1], state=batch.states, sensordata=batch.readings,
         )  # fmt: skip
-        self._readings[envs] = readings[:, -1]
-        return trajectory[:, -1]
+        self._readings[batch.envs] = batch.readings[:, -1]
 
     def rest(self, envs: np.ndarray) -> None:
         """Leave some environments where they are from now on; they cost nothing any more."""
         self._moving = np.setdiff1d(self._moving, envs)
+        self._step_batch = self._batch(self._moving, self.substeps)
 
     def take_seconds(self) -> float:
         """Return the time spent stepping since the last call."""
@@ -160,7 +187,7 @@ class RolloutEngine:
         self.qvel[envs] = qvel
         self._targets[envs] = qpos[:, 7:]
         # Sensors are evaluated before the integration, so one discarded step reads them here.
-        self._simulate(envs, 1)
+        self._simulate(self._batch(envs, 1), self._caller)
 
     def push(self, envs: np.ndarray, planar: np.ndarray, angular: np.ndarray) -> None:
         """Overwrite the base's planar velocity (N, 2; world) and angular velocity (N, 3; body)."""
@@ -184,6 +211,15 @@ class RolloutEngine:
     def sensor(self, name: str) -> np.ndarray:
         """Return the last reading of a sensor, (N, dim); it was taken one physics step ago."""
         return self._readings[:, self._sensors[name]]
+
+    def sensors(self, names: tuple[str, ...]) -> np.ndarray:
+        """Return the last readings of sensors of one dimension, (N, names, dim)."""
+        if names not in self._columns:
+            columns = [np.arange(self._readings.shape[1])[self._sensors[name]] for name in names]
+            self._columns[names] = np.concatenate(columns)
+        return self._readings.take(self._columns[names], axis=1).reshape(
+            self.num_envs, len(names), -1
+        )
 
     def torque(self) -> np.ndarray:
         """Return the clipped torque of the PD law at the present state, (N, joints)."""
