@@ -100,18 +100,18 @@ def test_a_single_seed_has_numbers_but_no_claims(tmp_path):
     assert "better" not in text
     assert "read every difference as an anecdote" in words.lead([found])
     main = cells(tables.main_table(found), "gated")
-    assert main["linear error, m/s ↓"].detail == "one seed"
-    assert "±" not in main["linear error, m/s ↓"].text
+    assert main["linear error, m/s\u00a0↓"].detail == "one seed"
+    assert "±" not in main["linear error, m/s\u00a0↓"].text
     low, high = wilson(4, 4)
-    assert main["survival, % ↑"].detail == f"[{100 * low:.1f},\u00a0{100 * high:.1f}]*"
+    assert main["survival, %\u00a0↑"].detail == f"[{100 * low:.1f},\u00a0{100 * high:.1f}]*"
 
 
 def test_equal_seeds_show_the_wilson_interval_instead_of_certainty(tmp_path):
     for seed in (1, 2, 3):
         write_run(tmp_path / str(seed), seed=seed, rows={"nominal": [{}] * 5})
     main = cells(tables.main_table(results(tmp_path)), "gated")
-    assert main["survival, % ↑"].text == "100.0 ± 0.0"
-    assert main["survival, % ↑"].detail == f"[{100 * wilson(15, 15).low:.1f},\u00a0100.0]*"
+    assert main["survival, %\u00a0↑"].text == "100.0 ± 0.0"
+    assert main["survival, %\u00a0↑"].detail == f"[{100 * wilson(15, 15).low:.1f},\u00a0100.0]*"
 
 
 def test_robustness_by_condition_and_over_all(tmp_path):

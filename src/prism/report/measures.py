@@ -31,7 +31,7 @@ class Measure:
     @property
     def heading(self) -> str:
         """Title with unit and direction."""
-        arrow = {1: " ↑", -1: " ↓", 0: ""}[self.better]
+        arrow = {1: "\u00a0↑", -1: "\u00a0↓", 0: ""}[self.better]
         return f"{self.title}{', ' + self.unit if self.unit else ''}{arrow}"
 
     def value(self, episode: Episode) -> float | None:
