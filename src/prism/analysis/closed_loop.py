@@ -11,67 +11,74 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from prism.analysis.products import Products
+from prism.analysis.products import Parts, Products
 from prism.learn.policy import Policy
 from prism.locomotion.evaluation import Protocol, evaluate
 from prism.locomotion.summary import Summary, summarise
 
+Variant = Callable[[Parts], Tensor]
+"""What the policy uses as its interaction features, (N, latent)."""
 
-def walk_without(
+
+def walk(
     policy: Policy,
     products: Products,
-    keep: Tensor,
+    variant: Variant,
     *,
     condition: str,
     seed: int,
     envs: int,
     threads: int = 1,
-    report: Callable[[], None] | None = None,
 ) -> Summary:
-    """Let robots walk one episode each without some products.
+    """Let robots walk one episode each with other interaction features.
 
     Args:
         policy: The policy.
         products: Its products.
-        keep: Zeros for those that are removed, (count,), or for each robot its own, (envs, count).
+        variant: The features.
         condition: Name of a condition.
         seed: Seed of initial states and commands.
         envs: Robots.
         threads: Threads of the simulation.
-        report: Called after every control step.
     """
 
     def act(observations: Tensor) -> Tensor:
         parts = products.read(observations)
-        return products.targets(parts, products.features(parts, keep)) / products.action.scale
+        return products.targets(parts, variant(parts)) / products.action.scale
 
     protocol = Protocol(envs=envs, episodes=1)
-    episodes = evaluate(
-        act, policy.config.task, condition,
-        seed=seed, protocol=protocol, threads=threads, report=report,
-    )  # fmt: skip
-    return summarise(episodes)
+    task = policy.config.task
+    return summarise(evaluate(act, task, condition, seed=seed, protocol=protocol, threads=threads))
 
 
-def keep_masks(strongest: Tensor, top: int, count: int, envs: int, seed: int) -> dict[str, Tensor]:
-    """Return what is kept in each comparison, by its title.
+def make_variants(
+    products: Products, strongest: Tensor, top: int, stand_in: Variant, *, envs: int, seed: int
+) -> dict[str, Variant]:
+    """Return what is compared, by title.
 
     Args:
+        products: The products.
         strongest: Products, strongest first.
         top: How many of them are removed.
-        count: How many products there are.
+        stand_in: A linear map in place of all products.
         envs: Robots; each loses its own random set.
         seed: Seed of the random sets.
     """
+    count = products.count
     without_top = torch.ones(count)
     without_top[strongest[:top]] = 0.0
     generator = torch.Generator().manual_seed(seed)
     without_random = torch.ones(envs, count)
     for row in without_random:
         row[torch.randperm(count, generator=generator)[:top]] = 0.0
+
+    def keeping(keep: Tensor) -> Variant:
+        return lambda parts: products.features(parts, keep)
+
     return {
-        "whole policy": torch.ones(count),
-        f"without {top} random products": without_random,
-        f"without the {top} strongest": without_top,
-        "without any product": torch.zeros(count),
+        "whole policy": products.features,
+        f"without {top} random products": keeping(without_random),
+        f"without the {top} strongest": keeping(without_top),
+        "without any product": keeping(torch.zeros(count)),
+        "linear map instead of products": stand_in,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,102 +12,26 @@ import torch
 from torch import Tensor
 
 from prism._progress import Progress
-from prism.analysis.closed_loop import keep_masks, walk_without
-from prism.analysis.firing import Firing, follow_products
-from prism.analysis.groups import PAIRS, GroupMatrix, measure_groups
+from prism.analysis.closed_loop import make_variants, walk
+from prism.analysis.explanation import ExplainConfig, Explanation, ProductEffect
+from prism.analysis.firing import follow_products
+from prism.analysis.groups import PAIRS, measure_groups
 from prism.analysis.named_products import NamedProduct, branch_forms, name_products
 from prism.analysis.names import name_inputs
 from prism.analysis.products import Parts, Products, products_of
 from prism.analysis.recording import record
 from prism.analysis.removals import (
-    Effect,
     RemovalCurve,
     curve_counts,
     measure_effect,
     removal_curve,
     remove_each,
-    replace_by_linear,
 )
 from prism.analysis.rollouts import Rollout
+from prism.analysis.stand_in import LinearStandIn
 from prism.learn.policy import Policy
-from prism.locomotion.conditions import find_condition
 from prism.locomotion.summary import Summary
-from prism.nn.checks import check_size
 from prism.statistics import Interval, bootstrap
-
-
-@dataclass(frozen=True)
-class ExplainConfig:
-    """On which states, and how much."""
-
-    condition: str = "nominal"
-    """Name of the condition that the robots walk under."""
-    envs: int = 24
-    """Robots; one half ranks the products, the other compares them with random ones."""
-    seconds: float = 12.0
-    """How long each walks."""
-    states: int = 1200
-    """States of theirs, evenly over the rollout, that every product is removed on."""
-    top: int = 10
-    """Products in the table, and the number that is compared with random ones in closed loop."""
-    draws: int = 20
-    """Random sets of products of each size."""
-    seed: int = 1000
-    """Seed of the rollout and of the random sets."""
-    closed_loop: bool = True
-    """Whether the robots also walk without products, for a whole episode each."""
-
-    def __post_init__(self) -> None:
-        find_condition(self.condition)
-        for name in ("envs", "states", "top", "draws"):
-            check_size("explain", name, getattr(self, name))
-        if self.envs < 2:
-            raise ValueError("explain: envs must be at least 2: one half ranks, one half compares.")
-        if self.seconds < 1:
-            raise ValueError(f"explain: seconds must be at least 1, got {self.seconds}.")
-        if self.seed < 0:
-            raise ValueError(f"explain: seed must not be negative, got {self.seed}.")
-
-
-@dataclass(frozen=True)
-class ProductEffect:
-    """One product and what it does."""
-
-    product: NamedProduct
-    """The product by name."""
-    effect: Effect
-    """Change of the target when it is removed alone."""
-    interval: Interval | None
-    """95 % interval of the distance, bootstrapped over robots; of the strongest alone."""
-    joint: str
-    """The joint whose target it changes most."""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Everything that is known about a policy's products."""
-
-    config: ExplainConfig
-    about: dict[str, Any]
-    """Where the states came from."""
-    products: list[ProductEffect]
-    """All products, strongest first."""
-    removed: Effect
-    """Change of the target when all products are removed at once."""
-    linear: Effect
-    """The same when they are replaced by their best linear approximation."""
-    target_spread: float
-    """Standard deviation of the joint target, all joints in quadrature, rad."""
-    gates: tuple[Tensor, float] | None
-    """Gates (degree - 1, features) and where they started; ``None`` without gates."""
-    curve: RemovalCurve
-    """The strongest products against random ones."""
-    groups: GroupMatrix
-    """Products by input group."""
-    firing: Firing
-    """The strongest products along a few seconds of one robot."""
-    closed_loop: dict[str, Summary] | None
-    """How the robots walk without products, by what is missing."""
 
 
 def explain(
@@ -151,6 +74,8 @@ def explain(
         targets = products.targets(parts, products.features(parts))
         bare = products.targets(parts, products.first_order(parts))
         size = products.values(parts).abs().mean(0).clamp_min(1e-12)
+        stand_in = LinearStandIn(products, parts, robots)
+        linear = products.targets(parts, stand_in.held_out)
     joints = [name.removeprefix("target_").replace("_", " ") for name in rollout.targets.names]
     with _stage("Random control", len(curve_counts(products.count)), progress) as report:
         curve = _compare_with_random(products, parts, distances, named, robots, config, report)
@@ -171,13 +96,13 @@ def explain(
             for rank, i in enumerate(order.tolist())
         ],
         removed=measure_effect(targets - bare, targets),
-        linear=measure_effect(replace_by_linear(products, parts, robots), targets),
+        linear=measure_effect(targets - linear, targets),
         target_spread=float(targets.var(0).sum().sqrt()),
         gates=products.gates(),
         curve=curve,
         groups=groups,
         firing=follow_products(products, rollout, order.tolist(), named, joints),
-        closed_loop=_walk(policy, products, order, config, threads, progress),
+        closed_loop=_walk(policy, products, order, stand_in, config, threads, progress),
     )
 
 
@@ -225,6 +150,7 @@ def _walk(
     policy: Policy,
     products: Products,
     order: Tensor,
+    stand_in: LinearStandIn,
     config: ExplainConfig,
     threads: int,
     progress: bool,
@@ -232,15 +158,15 @@ def _walk(
     if not config.closed_loop:
         return None
     top = min(config.top, products.count)
-    masks = keep_masks(order, top, products.count, config.envs, config.seed)
+    variants = make_variants(products, order, top, stand_in, envs=config.envs, seed=config.seed)
     found: dict[str, Summary] = {}
-    with _stage("Closed loop", len(masks), progress) as report:
-        for title, keep in masks.items():
-            found[title] = walk_without(
-                policy, products, keep, condition=config.condition, seed=config.seed,
+    with _stage("Closed loop", len(variants), progress) as report:
+        for title, variant in variants.items():
+            found[title] = walk(
+                policy, products, variant, condition=config.condition, seed=config.seed,
                 envs=config.envs, threads=threads,
             )  # fmt: skip
-            report()
+            report(title)
     return found
 
 
@@ -248,7 +174,7 @@ def _walk(
 def _stage(title: str, total: int, show: bool) -> Iterator[Any]:
     """Show the progress of one stage, or none."""
     if not show:
-        yield lambda: None
+        yield lambda *_: None
         return
     with Progress(title, total, lines=2) as bar:
         yield bar.step

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prism.analysis.explain import Explanation
+from prism.analysis.explanation import Explanation
 from prism.analysis.names import GROUPS
 from prism.analysis.style import ARM_COLOURS, INK, PALE, new_figure
 
@@ -33,14 +33,18 @@ def draw_groups(explanation: Explanation) -> Figure:
     image = _draw_matrix(
         right, doublings, "PuOr_r", (-3.0, 3.0), "{:.1f}", matrix.concentration.numpy()
     )
-    right.set_title("Where training put them\nweight, relative to an untrained layer")
+    right.set_title("Where training put them\ntheir weight, relative to an untrained layer")
     bar = figure.colorbar(image, ax=right, shrink=0.7, extend="both")
     bar.set_ticks([-3, -2, -1, 0, 1, 2, 3], labels=["1/8", "1/4", "1/2", "1", "2", "4", "8"])
     bar.set_label("times the untrained share")
     note = ""
     if matrix.beyond > 1e-5:
         note = f"; products of three or more inputs together: {1000 * matrix.beyond:.0f} mrad"
-    figure.suptitle(f"Products of input groups{note}")
+    about = explanation.about
+    figure.suptitle(
+        f"Products of input groups: {about['arm']}, {about['preset']}, training seed "
+        f"{about['training_seed']}{note}"
+    )
     return figure
 
 
@@ -170,7 +174,7 @@ def _draw_removal(axis: Axes, explanation: Explanation) -> None:
     axis.set_xscale("log")
     axis.set_xticks(counts, [f"{count}" for count in counts])
     axis.minorticks_off()
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, 1.42 * max(mrad["by_effect"].max(), mrad["random_high"].max(), 1e-9))
     axis.set_xlabel("products removed together")
     axis.set_ylabel("L2 change of the joint target, mrad")
     axis.set_title("A few products, or all of them?")

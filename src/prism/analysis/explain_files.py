@@ -9,12 +9,12 @@ from typing import Any
 
 from torch import Tensor
 
-from prism.analysis.explain import Explanation
 from prism.analysis.explain_figures import (
     draw_curve,
     draw_firing,
     draw_groups,
 )
+from prism.analysis.explanation import Explanation
 from prism.analysis.groups import PAIRS
 from prism.analysis.names import GROUPS
 from prism.analysis.style import STYLE, save_png
@@ -28,11 +28,11 @@ SCHEMA = 1
 _COLUMNS = (
     "learned product",
     "role",
-    "L2 change of the target, rad",
-    "95 % interval",
-    "mean |change| per joint, rad",
     "joint moved most",
-    "share of the names, %",
+    "L2 change, rad",
+    "95 % interval",
+    "mean |change|, rad",
+    "named, %",
 )
 
 
@@ -60,10 +60,10 @@ def table(explanation: Explanation) -> dict[str, Any]:
         [
             str(entry.product),
             entry.product.role,
+            entry.joint,
             f"{entry.effect.distance:.4f}",
             "" if entry.interval is None else "[{:.4f}, {:.4f}]".format(*entry.interval),
             f"{entry.effect.absolute:.4f}",
-            entry.joint,
             f"{100 * entry.product.share:.0f}",
         ]
         for entry in explanation.products[: explanation.config.top]

@@ -16,12 +16,6 @@ from torch import Tensor
 
 from prism.analysis.products import Parts, Products
 
-_RIDGES = tuple(10.0**power for power in range(-3, 5))
-"""Penalties that the linear stand-in of the products may choose from."""
-
-_FOLDS = 4
-"""Parts that the robots are divided into for it."""
-
 
 @dataclass(frozen=True)
 class Effect:
@@ -72,43 +66,6 @@ def remove_together(products: Products, parts: Parts, removed: Sequence[int] | T
     keep[torch.as_tensor(removed, dtype=torch.long)] = 0.0
     whole = products.targets(parts, products.features(parts))
     return whole - products.targets(parts, products.features(parts, keep))
-
-
-@torch.no_grad()
-def replace_by_linear(products: Products, parts: Parts, robots: np.ndarray) -> Tensor:
-    """Return the change of the target by what no linear map of the observation could do.
-
-    All products together are replaced by their best linear approximation, ridge regression that
-    was fitted on other robots; the penalty is the one that does best there, in favour of linear.
-
-    Args:
-        products: The products.
-        parts: The states.
-        robots: Which robot each state is of.
-    """
-    first, whole = products.first_order(parts), products.features(parts)
-    added = (whole - first).double()
-    guesses = _ridge(parts.inputs.double(), added, robots)
-    errors = (guesses - added).square().sum((1, 2))
-    linear = first + guesses[errors.argmin()].to(first.dtype)
-    return products.targets(parts, whole) - products.targets(parts, linear)
-
-
-def _ridge(inputs: Tensor, outputs: Tensor, robots: np.ndarray) -> Tensor:
-    """Predict each robot's outputs from other robots' by every penalty, (penalties, N, outputs)."""
-    fold = torch.from_numpy(np.unique(robots, return_inverse=True)[1].reshape(-1) % _FOLDS)
-    guesses = outputs.new_zeros(len(_RIDGES), *outputs.shape)
-    for number in fold.unique():
-        rest = fold != number
-        middle, spread = inputs[rest].mean(0), inputs[rest].std(0).clamp_min(1e-6)
-        offset = outputs[rest].mean(0)
-        x, y = (inputs - middle) / spread, outputs[rest] - offset
-        values, vectors = torch.linalg.eigh(x[rest].T @ x[rest])
-        projected = vectors.T @ (x[rest].T @ y)
-        for guess, penalty in zip(guesses, _RIDGES, strict=True):
-            slope = vectors @ (projected / (values + penalty).unsqueeze(-1))
-            guess[~rest] = x[~rest] @ slope + offset
-    return guesses
 
 
 @dataclass(frozen=True)

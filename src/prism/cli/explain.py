@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tyro.conf import Positional
 
 if TYPE_CHECKING:
-    from prism.analysis.explain import Explanation
+    from prism.analysis.explanation import Explanation
 
 
 def explain(
@@ -44,16 +44,21 @@ def explain(
         threads: Simulation threads.
         checkpoint: Which checkpoint; default: the newest.
     """
-    from prism.analysis.explain import ExplainConfig
     from prism.analysis.explain import explain as explain_policy
     from prism.analysis.explain_files import write_explanation
+    from prism.analysis.explanation import ExplainConfig
+    from prism.analysis.products import products_of
+    from prism.analysis.style import check_matplotlib
+    from prism.cli._shipped import writable
     from prism.learn.policy import load_policy
     from prism.nn.checks import check_size
 
+    check_matplotlib("prism explain")
     check_size("prism explain", "--threads", threads)
     config = ExplainConfig(condition, envs, seconds, states, top, draws, seed, closed_loop)
     policy = load_policy(run, checkpoint)
-    folder = out or run / "analysis" / "explain"
+    products_of(policy)  # refuses policies without products before a folder is made
+    folder = out or writable(run) / "analysis" / "explain"
     folder.mkdir(parents=True, exist_ok=True)
     explanation = explain_policy(policy, config, run=run, threads=threads, progress=True)
     files = write_explanation(explanation, folder)
@@ -65,15 +70,11 @@ def _show(explanation: Explanation) -> None:
     from textwrap import fill
 
     from prism.analysis.explain_files import caption_of, table, title_of
+    from prism.analysis.text import align
 
     content = table(explanation)
-    rows = [content["columns"], *content["rows"]]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     print(f"\n{title_of(explanation)}\n")
-    for row in rows:
-        print(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        )
+    print(align([content["columns"], *content["rows"]], numbers=3))
     print("\n" + fill(caption_of(explanation), 100))
     if explanation.gates is not None:
         gates, start = explanation.gates
@@ -85,7 +86,7 @@ def _show(explanation: Explanation) -> None:
     for title, summary in (explanation.closed_loop or {}).items():
         errors = summary.spreads
         print(
-            f"{title:>28}: {summary.survived} of {summary.episodes} robots walked to the end, "
+            f"{title:>30}: {summary.survived} of {summary.episodes} robots walked to the end, "
             f"linear error {errors['linear_error'].mean:.3f} m/s, "
             f"yaw error {errors['yaw_error'].mean:.3f} rad/s"
         )
