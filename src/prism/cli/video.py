@@ -24,6 +24,7 @@ def video(
     height: int = 480,
     seed: int = 1,
     checkpoint: int | None = None,
+    primitives: bool = False,
 ) -> None:
     """Film a trained policy, with its command and its measured velocity in the picture.
 
@@ -37,6 +38,7 @@ def video(
         height: Pixels.
         seed: Seed of the initial state and of random commands.
         checkpoint: Which checkpoint; default: the newest.
+        primitives: Draw simple shapes even where a package with meshes of the robot is installed.
     """
     from prism.cli._shipped import writable
     from prism.learn.policy import load_policy
@@ -44,7 +46,7 @@ def video(
     from prism.sim.video_files import check_file, write_video
 
     chosen = None if command == "random" else command
-    config = VideoConfig(seconds, chosen, condition, width, height, seed)
+    config = VideoConfig(seconds, chosen, condition, width, height, seed, primitives)
     policy = load_policy(run, checkpoint)
     file = out or writable(run) / "videos" / f"{policy.step:08d}-{condition}.mp4"
     check_file(file)

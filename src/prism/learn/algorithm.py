@@ -20,7 +20,7 @@ try:
     from rsl_rl.algorithms import PPO
     from rsl_rl.extensions import Symmetry
     from rsl_rl.models import MLPModel
-    from rsl_rl.utils import resolve_class
+    from rsl_rl.utils import resolve_callable
     from tensordict import TensorDict
 except ImportError as error:
     raise missing_extra("prism.learn", "locomotion", error) from error
@@ -73,7 +73,8 @@ def make_actor(config: TrainConfig) -> MLPModel:
     """Build the policy network alone, as it is trained, with random weights."""
     inputs, outputs = observation_size(config.task)
     observations = TensorDict({"policy": torch.zeros(1, inputs)}, batch_size=[1])
-    kind, settings = resolve_class(_actor_settings(config.actor, config.ppo))
+    settings = _actor_settings(config.actor, config.ppo)
+    kind: Any = resolve_callable(settings.pop("class_name"))
     return kind(observations, {"actor": ["policy"]}, "actor", outputs, **settings)
 
 

@@ -15,6 +15,7 @@ from prism.locomotion.config import TaskConfig
 from prism.locomotion.env import VelocityEnv
 from prism.locomotion.evaluation import Policy, check_actions
 from prism.locomotion.overlay import Overlay
+from prism.sim.meshes import picture_model
 from prism.sim.rendering import Renderer
 
 _FRAME_RATE = 30.0
@@ -38,6 +39,8 @@ class VideoConfig:
     """Pixels, even."""
     seed: int = 1
     """Seed of the initial state and of all else that is random."""
+    primitives: bool = False
+    """Whether to draw our primitives even where a package with meshes is installed."""
 
     def __post_init__(self) -> None:
         find_condition(self.condition)
@@ -88,7 +91,8 @@ class Film:
         # The base swings with every step; the mean over a gait cycle is what the command is about.
         recent = deque(maxlen=round(env.cfg.gait.cycle / env.control_dt))
         size = {"width": config.width, "height": config.height}
-        with Renderer(env.engine.model, env.robot, **size) as renderer:
+        model = picture_model(env.robot, primitives=config.primitives)
+        with Renderer(model, env.robot, **size) as renderer:
             for _ in range(len(self)):
                 for _ in range(self.every):
                     recent.append(self._step())
