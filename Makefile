@@ -8,7 +8,7 @@ READY := $(VENV)/.ready-$(DEPENDENCIES)
 # One process a core and one torch thread each: more only fight each other.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: help setup demo test test-fast check format docs bench clean
+.PHONY: help setup demo physics test test-fast check format docs bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +25,10 @@ setup: $(READY)  ## Install everything into .venv
 	@test "$$(cd /tmp && $(abspath $(BIN))/python -c 'import prism, os; print(os.path.realpath(prism.__path__[0]))' 2>/dev/null)" = "$$(realpath src/prism)" \
 	  || $(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
 
-demo: setup  ## Learn physics from first-order signals and show the result (3 minutes)
+demo: setup  ## Two policies learn to walk, a trained one shows how; ends with a page (8 minutes)
+	$(BIN)/prism demo --out outputs/demo
+
+physics: setup  ## Learn physics from first-order signals and show the result (3 minutes)
 	$(BIN)/prism physics --out outputs/physics
 
 test: setup  ## Run all tests

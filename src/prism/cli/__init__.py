@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from prism.cli import campaign
+    from prism.cli.demo import demo
     from prism.cli.embed import embed
     from prism.cli.evaluate import eval_
     from prism.cli.explain import explain
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         info,
         params,
         physics,
+        demo,
         explain,
         traces,
         embed,

@@ -155,7 +155,8 @@ def _identity(run: RunRecord) -> dict[str, Any]:
 
 def _told(settings: dict[str, Any]) -> dict[str, Any]:
     """Return what may tell arms of the same name apart; their task is the same."""
-    return {key: value for key, value in settings.items() if key not in ("task", "arm")}
+    own = {key: value for key, value in settings.items() if key not in ("task", "arm", "updates")}
+    return {"updates": settings["updates"], **own}
 
 
 def _order(name: str) -> tuple[int, str]:
