@@ -1,6 +1,7 @@
 """An explanation as a whole, and ``prism explain``."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -78,6 +79,15 @@ def test_the_file_holds_table_caption_and_everything(explanation, tmp_path):
     }
     assert data["about"]["policy_sha256"]
     assert all(file.stat().st_size > 5000 for file in files[1:])
+
+
+def test_closed_loop_is_a_table_of_its_own():
+    policy = small_policy("gated", "quadruped", duration=1.0)
+    data = to_json(explain(policy, replace(QUICK, envs=2, closed_loop=True)))
+    rows = data["closed_loop_table"]["rows"]
+    assert [row[0] for row in rows] == list(data["closed_loop"])
+    assert rows[0][0] == "whole policy"
+    assert rows[0][1] == f"{data['closed_loop']['whole policy']['survived']} of 2"
 
 
 def test_the_same_seed_gives_the_same_explanation(tmp_path):

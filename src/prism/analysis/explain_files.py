@@ -71,6 +71,25 @@ def table(explanation: Explanation) -> dict[str, Any]:
     return {"columns": list(_COLUMNS), "rows": rows}
 
 
+def closed_loop_table(found: dict[str, Summary]) -> dict[str, Any]:
+    """Return how the robots walk without products as columns and rows of text."""
+    columns = ["closed loop", "walked to the end", "95 % interval"]
+    columns += ["linear error, m/s", "yaw error, rad/s"]
+    rows = []
+    for title, summary in found.items():
+        low, high = summary.interval
+        errors = (summary.spreads[name].mean for name in ("linear_error", "yaw_error"))
+        rows.append(
+            [
+                title,
+                f"{summary.survived} of {summary.episodes}",
+                f"[{100 * low:.0f} %, {100 * high:.0f} %]",
+                *(f"{error:.3f}" for error in errors),
+            ]
+        )
+    return {"columns": columns, "rows": rows}
+
+
 def title_of(explanation: Explanation) -> str:
     """Name the policy."""
     about = explanation.about
@@ -97,6 +116,7 @@ def caption_of(explanation: Explanation) -> str:
 
 def to_json(explanation: Explanation) -> dict[str, Any]:
     """Return everything as plain data."""
+    walked = explanation.closed_loop
     return {
         "schema": SCHEMA,
         "title": title_of(explanation),
@@ -143,9 +163,8 @@ def to_json(explanation: Explanation) -> dict[str, Any]:
                 for trace in explanation.firing.traces
             ],
         },
-        "closed_loop": None
-        if explanation.closed_loop is None
-        else {title: _walking(summary) for title, summary in explanation.closed_loop.items()},
+        "closed_loop": walked and {title: _walking(one) for title, one in walked.items()},
+        "closed_loop_table": walked and closed_loop_table(walked),
     }
 
 

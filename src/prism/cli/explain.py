@@ -69,7 +69,7 @@ def explain(
 def _show(explanation: Explanation) -> None:
     from textwrap import fill
 
-    from prism.analysis.explain_files import caption_of, table, title_of
+    from prism.analysis.explain_files import caption_of, closed_loop_table, table, title_of
     from prism.analysis.text import align
 
     content = table(explanation)
@@ -83,10 +83,6 @@ def _show(explanation: Explanation) -> None:
             f"Gates started at {start:g}; 10 %, 50 %, 90 % of their sizes are now below "
             f"{low:.3f}, {middle:.3f}, {high:.3f}."
         )
-    for title, summary in (explanation.closed_loop or {}).items():
-        errors = summary.spreads
-        print(
-            f"{title:>30}: {summary.survived} of {summary.episodes} robots walked to the end, "
-            f"linear error {errors['linear_error'].mean:.3f} m/s, "
-            f"yaw error {errors['yaw_error'].mean:.3f} rad/s"
-        )
+    if explanation.closed_loop is not None:
+        walked = closed_loop_table(explanation.closed_loop)
+        print("\n" + align([walked["columns"], *walked["rows"]], numbers=1))
