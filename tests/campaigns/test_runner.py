@@ -21,7 +21,7 @@ from prism.runs import Run
 
 from .conftest import campaign, plan, train
 
-LONG = 400
+LONG = 200
 """Updates that take long enough to be interrupted."""
 
 
@@ -40,8 +40,9 @@ def start():
 
     yield start
     for runner in started:
-        runner.terminate()
-        runner.communicate()
+        if runner.poll() is None:
+            runner.terminate()
+            runner.wait()
 
 
 def wait_for(what, seconds=300):
@@ -80,13 +81,15 @@ def assert_same_weights(one, two):
 
 @pytest.mark.slow
 def test_kill_9_of_runner_and_child_leaves_the_same_results(tmp_path, start):
-    made = campaign(iterations=LONG, seeds=[1], name="cut")
+    overrides = {**campaign().overrides, "checkpoint_every": 10}
+    changes = {"iterations": LONG, "seeds": [1], "overrides": overrides}
+    made = campaign(**changes)
     folder = tmp_path / "cut"
     folder.mkdir()
     write_record(made, folder)
-    mlp, gated = plan(folder, iterations=LONG, seeds=[1])
+    mlp, gated = plan(folder, **changes)
     runner = start(folder)
-    wait_for(lambda: have_begun((mlp, gated), 5))
+    wait_for(lambda: have_begun((mlp, gated), 15))
     pids = children(runner)
     os.kill(pids["mlp-1"], signal.SIGKILL)
     wait_for(lambda: "exit code -9" in mlp.log.read_text())
@@ -96,9 +99,9 @@ def test_kill_9_of_runner_and_child_leaves_the_same_results(tmp_path, start):
     assert is_locked(gated.log)  # its job lives on
     outcome = Runner(made, folder, jobs=2, poll=0.1).run()
     assert (outcome.done, outcome.total, outcome.failures) == (2, 2, {})
-    assert "Done: 400 updates" in gated.log.read_text()
+    assert f"Done: {LONG} updates" in gated.log.read_text()
     assert gated.log.read_text().count("environments") == 1  # it was not started twice
-    for run, other in zip((mlp, gated), plan(tmp_path / "whole", iterations=LONG), strict=False):
+    for run, other in zip((mlp, gated), plan(tmp_path / "whole", **changes), strict=True):
         train(other)
         assert_same_weights(run.path, other.path)
         rows = Run.open(run.path).metrics()
