@@ -162,6 +162,7 @@ def test_runs_of_an_arm_that_differ_in_more_than_the_seed_are_called_by_folder(m
         ({"seconds": 0.5}, "seconds must be from 1 to 600"),
         ({"condition": "windy"}, "Unknown condition 'windy'"),
         ({"seed": -1}, "must not be negative"),
+        ({"directions": 0}, "directions must be at least 1"),
     ],
 )
 def test_settings_without_sense_are_refused(options, message):

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 from scipy.stats import pearsonr
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from prism.analysis.probe_fit import (
@@ -47,6 +49,18 @@ def test_copied_and_constant_features_change_nothing(data):
     found = cross_predict(more, y, fold)
     np.testing.assert_allclose(found.value, plain.value, atol=1e-6)
     assert found.rank == 7
+
+
+def test_principal_directions_are_those_of_the_training_part(data):
+    x, y, robot = data
+    fold = folds_by_robot(robot, seed=1)
+    found = cross_predict(x, y, fold, directions=3)
+    assert found.rank == 3
+    train, test = fold != 0, fold == 0
+    model = make_pipeline(StandardScaler(), PCA(3), LinearRegression())
+    ys = StandardScaler().fit(y[train])
+    expected = model.fit(x[train], ys.transform(y[train])).predict(x[test])
+    np.testing.assert_allclose(found.value[test], expected, atol=1e-5)
 
 
 def test_no_robot_is_on_both_sides(data):

@@ -109,12 +109,12 @@ def write_probes(
 
 def make_table(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the table of all scores: error with its interval, then r."""
-    columns = ["arm", "features", "width", *(target.label for target in TARGETS)]
+    columns = ["arm", "features", "directions", *(target.label for target in TARGETS)]
     lines = []
     for row in rows:
         pairs = zip(row.scores["mse"], row.scores["r"], strict=True)
         cells = [f"{mse}, r {r.value:.2f}" for mse, r in pairs]
-        lines.append([row.arm, row.features, str(row.probes[0].width), *cells])
+        lines.append([row.arm, row.features, str(row.probes[0].rank), *cells])
     return {"columns": columns, "rows": lines}
 
 
@@ -138,6 +138,11 @@ def make_caption(findings: Findings) -> str:
     """Say what the numbers are."""
     study, config, seeds = findings.study, findings.config, findings.seeds
     whose = "its own" if config.own else "the same for all arms"
+    fair = (
+        "Features with more directions can predict more: compare equal ones."
+        if config.directions is None
+        else f"Of every feature, up to {config.directions} principal directions are used."
+    )
     ahead = config.horizon * findings.control_dt
     bars = (
         f"mean ± SD over {seeds} training seeds"
@@ -150,8 +155,7 @@ def make_caption(findings: Findings) -> str:
         f"({ahead:.2f} s) after t. {study.windows} upright windows, {whose}, from "
         f"{study.episodes} episodes of {study.robots} robots (condition {config.condition}). "
         "Squared error in units of the target's variance, Pearson r; every robot is predicted by "
-        f"probes that never saw it (5 parts). Values: {bars}. Wider features can predict more: "
-        "compare equal widths."
+        f"probes that never saw it (5 parts). Values: {bars}. {fair}"
     )
 
 

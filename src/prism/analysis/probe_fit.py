@@ -50,10 +50,12 @@ class Prediction:
     value: np.ndarray
     """(windows, targets)."""
     rank: int
-    """Independent features. If fewer than all, the least-squares solution of least norm counts."""
+    """Directions of the features that were used: all independent ones, unless told otherwise."""
 
 
-def cross_predict(features: np.ndarray, targets: np.ndarray, fold: np.ndarray) -> Prediction:
+def cross_predict(
+    features: np.ndarray, targets: np.ndarray, fold: np.ndarray, directions: int | None = None
+) -> Prediction:
     """Predict every part by ordinary least squares fitted on the other parts.
 
     Features and targets are standardised on the training parts. All probes come from one set of
@@ -63,6 +65,7 @@ def cross_predict(features: np.ndarray, targets: np.ndarray, fold: np.ndarray) -
         features: (windows, width).
         targets: (windows, targets).
         fold: Which part every window belongs to, (windows,).
+        directions: Use only so many principal directions of the features; ``None`` for all.
     """
     width = features.shape[1]
     # Rounding alone is what this first scaling is for; each fit has its own below.
@@ -74,7 +77,7 @@ def cross_predict(features: np.ndarray, targets: np.ndarray, fold: np.ndarray) -
     value, ranks = np.empty_like(truth), []
     for part in parts:
         mean, spread, correlation = _correlation(total - moments_of[part])
-        weights, rank = _solve(correlation[:width, :width], correlation[:width, width:])
+        weights, rank = _solve(correlation[:width, :width], correlation[:width, width:], directions)
         rows = fold == part
         standard = (joined[rows] - mean) / spread
         truth[rows], value[rows] = standard[:, width:], standard[:, :width] @ weights
@@ -106,10 +109,12 @@ def _correlation(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return mean, spread, correlation
 
 
-def _solve(xx: np.ndarray, xy: np.ndarray) -> tuple[np.ndarray, int]:
+def _solve(xx: np.ndarray, xy: np.ndarray, directions: int | None) -> tuple[np.ndarray, int]:
     """Solve the normal equations by eigenvalues, without the directions that are noise."""
     values, vectors = np.linalg.eigh(xx)
     kept = values > _PRECISION**2 * max(values.max(initial=0.0), 1.0)
+    if directions is not None:
+        kept[:-directions] = False  # eigenvalues ascend
     basis = vectors[:, kept]
     return basis @ ((basis.T @ xy) / values[kept, None]), int(kept.sum())
 

@@ -52,6 +52,8 @@ class ProbeConfig:
     """Seed of the recording and of the split."""
     untrained: bool = False
     """Whether every network is also probed with random weights."""
+    directions: int | None = None
+    """Principal directions of every feature that are used, so that wide ones have no advantage."""
     threads: int = 1
     """Threads of the simulation."""
 
@@ -59,6 +61,8 @@ class ProbeConfig:
         find_condition(self.condition)
         for name in ("horizon", "envs", "threads"):
             check_size("Probes", name, getattr(self, name))
+        if self.directions is not None:
+            check_size("Probes", "directions", self.directions)
         if not 1 <= self.seconds <= 600:
             raise ValueError(f"Probes: seconds must be from 1 to 600, got {self.seconds}.")
         if self.seed < 0:
@@ -78,7 +82,7 @@ class Probe:
     width: int
     """How many numbers the feature has."""
     rank: int
-    """How many of them are independent."""
+    """How many of its directions were used: all independent ones, unless told otherwise."""
     sums: np.ndarray
     """Moments of every robot, predicted by probes that never saw it, (robots, targets, 7)."""
     leaky_sums: np.ndarray
@@ -178,8 +182,8 @@ def _probe(
             shared = name == "raw" and not config.own
             key = (ANY_ARM, None, name) if shared else (arm, policy.config.seed, name)
             if key not in probes:
-                found = cross_predict(values, windows.targets, fold)
-                leaky = cross_predict(values, windows.targets, leaky_fold)
+                found = cross_predict(values, windows.targets, fold, config.directions)
+                leaky = cross_predict(values, windows.targets, leaky_fold, config.directions)
                 probes[key] = Probe(
                     *key,
                     width=values.shape[1],

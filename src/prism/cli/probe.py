@@ -18,6 +18,7 @@ def probe(
     reference: Path | None = None,
     own: bool = False,
     untrained: bool = False,
+    directions: int | None = None,
     condition: str = "pushes",
     horizon: int = 5,
     envs: int = 96,
@@ -38,6 +39,8 @@ def probe(
         reference: Run whose policy alone walks for all.
         own: Probe every policy on the states of its own walks instead.
         untrained: Also probe every network with random weights, as a control.
+        directions: Use only so many principal directions of every feature, so that wide ones have
+            no advantage.
         condition: One of nominal, low-friction, payload, pushes (every second), training.
         horizon: Control steps that targets look ahead.
         envs: Robots; of each policy with --own, of all together without.
@@ -54,7 +57,9 @@ def probe(
     from prism.cli._shipped import writable
 
     check_matplotlib("prism probe")
-    config = ProbeConfig(own, condition, horizon, envs, seconds, seed, untrained, threads)
+    config = ProbeConfig(
+        own, condition, horizon, envs, seconds, seed, untrained, directions, threads
+    )
     if reference is not None and own:
         raise ValueError("Give either --reference or --own: one policy walks for all, or each.")
     subjects, left_out = load_subjects(runs, checkpoint)
@@ -85,12 +90,12 @@ def _show(findings: Findings) -> None:
     from prism.analysis.probe_windows import TARGETS
     from prism.analysis.text import align
 
-    header = ["arm", "features", "width", *(target.label for target in TARGETS)]
+    header = ["arm", "features", "directions", *(target.label for target in TARGETS)]
     lines = []
     for row in findings.rows:
         pairs = zip(row.scores["mse"], row.scores["r"], strict=True)
         cells = [f"{mse.value:.3f} ({r.value:.2f})" for mse, r in pairs]
-        lines.append([row.arm, row.features, str(row.probes[0].width), *cells])
+        lines.append([row.arm, row.features, str(row.probes[0].rank), *cells])
     print("\nSquared error / variance (Pearson r)\n")
     print(align([header, *lines]))
     if findings.gains:
