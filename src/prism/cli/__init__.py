@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from prism.cli.info import info
     from prism.cli.params import params
     from prism.cli.physics import physics
+    from prism.cli.play import play
     from prism.cli.probe import probe
     from prism.cli.report import report
     from prism.cli.sim2sim import sim2sim
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         export,
         sim2sim,
         video,
+        play,
     ):
         app.command(command)
     app.command(train, name="train", help="Train a policy.")

@@ -74,7 +74,7 @@ class App:
         readings.dock_left()
         readings.set_width(330)
         self._controls = self.panel.read()
-        self._stopped = threading.Event()
+        self._stopped, self._running = threading.Event(), threading.Lock()
         self.pace = 1.0
 
     def run(self, seconds: float | None = None) -> None:
@@ -84,6 +84,10 @@ class App:
             seconds: How long; default: until :meth:`stop`.
         """
         torch.set_num_threads(1)  # one robot's policy is too small to share
+        with self._running:
+            self._loop(seconds)
+
+    def _loop(self, seconds: float | None) -> None:
         start = last = time.perf_counter()
         frame, plot = _Timer(_FRAME), _Timer(_PLOT)
         while not self._stopped.is_set():
@@ -104,7 +108,7 @@ class App:
     def stop(self) -> None:
         """End :meth:`run` and close the server."""
         self._stopped.set()
-        with _silence():
+        with self._running, _silence():
             self.server.stop()
 
     def _apply(self, controls: Controls) -> bool:

@@ -45,7 +45,7 @@ class VelocityPlots:
             for colour in colours
         )
         axis = uplot.Axis(
-            stroke=FAINT, size=34, font="10px sans-serif", space=20,
+            stroke=FAINT, size=34, font="10px sans-serif", space=14,
             grid=uplot.Axis_Grid(stroke=_GRID, width=1), ticks=uplot.Axis_Ticks(show=False),
         )  # fmt: skip
         return gui.add_uplot(
@@ -58,7 +58,7 @@ class VelocityPlots:
             axes=({**axis, "size": 20, "show": last, "space": 40}, axis),
             legend=uplot.Legend(show=False),
             cursor=uplot.Cursor(show=False),
-            height=102 if last else 84,
+            height=98 if last else 80,
             padding=(4, 8, 0, 0),
         )
 
@@ -104,19 +104,31 @@ class Firing:
     ) -> None:
         self._session, self._tops = session, tops
         self._view = gui.add_html("")
+        self._read = -1.0
         self._kept = [
             [deque([0.0] * _FIRED, maxlen=_FIRED) for _ in (top.names if top else ())]
             for top in tops
         ]
 
     def draw(self) -> None:
-        """Read the products now and show them."""
+        """Show the products up to now."""
+        if self._session.time > self._read:
+            self._read = self._session.time
+            for i in self._session.shown:
+                self._append(i)
         parts = "".join(self._section(i) for i in self._session.shown)
         self._view.content = (
             f'<div style="padding:4px 12px 8px;font-size:11px;color:{INK}">'
             f'<div style="color:{FAINT}">how far joint targets would move without a product</div>'
             f"{parts}</div>"
         )
+
+    def _append(self, index: int) -> None:
+        top, observation = self._tops[index], self._session.walkers[index].observation[0]
+        if top is not None:
+            values = (value for _, value in top.update(observation))
+            for kept, value in zip(self._kept[index], values, strict=True):
+                kept.append(value)
 
     def _section(self, index: int) -> str:
         walker, top, kept = self._session.walkers[index], self._tops[index], self._kept[index]
@@ -126,8 +138,6 @@ class Firing:
         )
         if top is None:
             return title + "This policy has no explicit products: it mixes its inputs inside."
-        for values, (_, value) in zip(kept, top.update(walker.observation[0]), strict=True):
-            values.append(value)
         scale = max(max(map(abs, values)) for values in kept) or 1.0
         return title + "".join(
             _product(name, role, values, scale, walker.colour)
@@ -137,7 +147,7 @@ class Firing:
 
 def _product(name: str, role: str, values: Sequence[float], scale: float, colour: str) -> str:
     """One product: its name, its last seconds as an area about zero, and its value now."""
-    width, middle = 100, 10
+    width, middle = 100, 8
     points = " ".join(
         f"{width * i / (len(values) - 1):.1f},{middle * (1 - value / scale):.1f}"
         for i, value in enumerate(values)

@@ -13,7 +13,7 @@ from prism._extras import missing_extra
 from prism.analysis.style import INK
 from prism.sim.scene import import_mujoco
 from prism.viewer.session import Session
-from prism.viewer.shapes import Rgb, body_meshes, rgb
+from prism.viewer.shapes import Rgb, body_meshes, linear, rgb
 from prism.viewer.walker import DIRECTIONS, Walker
 
 try:
@@ -28,6 +28,7 @@ _TILE = 1.0
 _LANE = 0.9
 """Distance between robots that walk side by side, m, per metre of standing height."""
 _ARROW_HEIGHT = 0.012
+_PUSH: Rgb = (200, 40, 50)
 _PUSH_SECONDS = 0.5
 """How long the arrow of a push is seen."""
 
@@ -54,24 +55,28 @@ class Figure:
             body: server.scene.add_frame(f"{place}/{body}", show_axes=False) for body in meshes
         }
         for body, glb in meshes.items():
-            server.scene.add_glb(f"{place}/{body}/mesh", glb)
+            server.scene.add_glb(f"{place}/{body}/mesh", glb, receive_shadow=False)
         height = walker.env.robot.stand_height
         self.label = server.scene.add_label(
-            f"{place}/label", walker.name, position=(0.0, 0.0, 1.75 * height)
+            f"{place}/label",
+            walker.name,
+            position=(0.0, 0.0, 1.75 * height),
+            anchor="bottom-center",
         )
         self._velocity = server.scene.add_frame(f"{place}/velocity", show_axes=False)
         self._arrows: Any = server.scene.add_arrows(
-            f"{place}/velocity/arrows", np.zeros((2, 2, 3)), np.array([rgb(INK), colour]),
+            f"{place}/velocity/arrows", np.zeros((2, 2, 3)),
+            np.array([linear(rgb(INK)), linear(colour)]),
             shaft_radius=0.012, head_radius=0.032, head_length=0.07,
         )  # fmt: skip
         self._push: Any = server.scene.add_arrows(
-            f"{place}/velocity/push", np.zeros((1, 2, 3)), np.array([[200, 40, 50]]),
+            f"{place}/velocity/push", np.zeros((1, 2, 3)), np.array([linear(_PUSH)]),
             shaft_radius=0.02, head_radius=0.05, head_length=0.1, visible=False,
         )  # fmt: skip
 
-    def draw(self, lane: float) -> np.ndarray:
-        """Show the walker's state, moved aside by its lane; return where it stands, (2,)."""
-        qpos = self.walker.qpos
+    def draw(self, time: float, lane: float) -> np.ndarray:
+        """Show the walker at a time, moved aside by its lane; return where it stands, (2,)."""
+        qpos = self.walker.pose(time)
         qpos[1] += lane
         self._data.qpos[:] = qpos
         self._forward(self._model, self._data)
@@ -122,7 +127,7 @@ class Scene:
         self._center = np.zeros(2)
         height = max(walker.env.robot.stand_height for walker in session.walkers)
         self._lane = _LANE * height
-        _set_up(server, height)
+        _set_up(server, height, robots=len(session.walkers))
         self._world = server.scene.add_frame("/world", show_axes=False)
         self._floor = server.scene.add_grid(
             "/floor", infinite_grid=True, plane_color=(226, 231, 237), plane_opacity=1.0,
@@ -143,7 +148,7 @@ class Scene:
                     figure.root.visible = i in shown
                 if i in shown:
                     lane = (shown.index(i) - (len(shown) - 1) / 2) * self._lane
-                    places.append(figure.draw(-lane))
+                    places.append(figure.draw(self._session.time, -lane))
                 figure.label.visible = len(shown) > 1
             if self.follow:
                 self._run_after(np.mean(places, axis=0))
@@ -157,7 +162,7 @@ class Scene:
         self._floor.position = (x, y, 0.0)
 
 
-def _set_up(server: viser.ViserServer, height: float) -> None:
+def _set_up(server: viser.ViserServer, height: float, robots: int) -> None:
     """Light from the sky and a sun with shadows, and a first view from the front left."""
     scene = server.scene
     scene.set_up_direction("+z")
@@ -167,6 +172,7 @@ def _set_up(server: viser.ViserServer, height: float) -> None:
         "/sky", sky_color=(255, 255, 255), ground_color=(150, 150, 160), intensity=1.6
     )
     scene.add_light_directional("/sun", position=(1.2, 0.8, 3.0), intensity=2.0, cast_shadow=True)
-    server.initial_camera.position = (2.6 * height, 2.4 * height, 1.35 * height)
-    server.initial_camera.look_at = (0.0, 0.0, 0.8 * height)
+    away = height * (1.0 + 0.15 * robots)
+    server.initial_camera.position = (2.3 * away, 2.1 * away, 1.2 * away)
+    server.initial_camera.look_at = (0.1 * height, 0.0, 0.8 * height)
     server.initial_camera.fov = 0.75

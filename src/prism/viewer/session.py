@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from prism.viewer.walker import Walker
@@ -45,12 +46,12 @@ class Session:
         return [self.walkers[i] for i in self.shown]
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; walkers of different control rates stay together."""
+        """Let time pass; every walker is simulated to the end of its present control step."""
         self.time += seconds
         for walker in self.walking:
             if self.command is None and walker is not self.leader:
                 walker.tell(tuple(self.leader.command.tolist()))
-            while walker.time + 0.5 * walker.control_dt <= self.time:
+            while walker.time < self.time:
                 walker.step()
 
     def show(self, *which: int) -> None:
@@ -65,6 +66,8 @@ class Session:
 
     def tell(self, command: Command | None) -> None:
         """Give all the same command; ``None`` for those that the leader's task draws."""
+        if command is not None and not all(map(math.isfinite, command)):
+            raise ValueError(f"A command is three numbers, got {command}.")
         self.command = command
         for walker in self.walking:
             if command is not None or walker is self.leader:

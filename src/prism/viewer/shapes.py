@@ -28,6 +28,13 @@ def rgb(colour: str) -> Rgb:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
+def linear(colour: Rgb) -> list[float]:
+    """Return the shares of light, 0 to 1, that a screen makes of a colour: what shaders expect."""
+    screen = np.asarray(colour) / 255
+    light = np.where(screen <= 0.04045, screen / 12.92, ((screen + 0.055) / 1.055) ** 2.4)
+    return light.tolist()
+
+
 def body_meshes(model: Any, repaint: dict[Rgb, Rgb]) -> dict[int, bytes]:
     """Return one glTF file per body that can be seen, in the body's frame.
 
@@ -44,7 +51,7 @@ def body_meshes(model: Any, repaint: dict[Rgb, Rgb]) -> dict[int, bytes]:
         colour = geom_colour(model, geom)
         mesh.visual = TextureVisuals(material=_material(repaint.get(colour, colour)))
         scenes.setdefault(int(model.geom_bodyid[geom]), trimesh.Scene()).add_geometry(mesh)
-    return {body: export_glb(scene) for body, scene in scenes.items()}
+    return {body: export_glb(scene, include_normals=True) for body, scene in scenes.items()}
 
 
 def geom_mesh(model: Any, geom: int) -> trimesh.Trimesh:
@@ -98,9 +105,7 @@ def _transform(position: np.ndarray, quaternion: np.ndarray) -> np.ndarray:
 
 
 def _material(colour: Rgb) -> PBRMaterial:
-    """A matt plastic; glTF wants linear colours, MuJoCo's are made for screens."""
-    screen = np.asarray(colour) / 255
-    linear = np.where(screen <= 0.04045, screen / 12.92, ((screen + 0.055) / 1.055) ** 2.4)
+    """A matt plastic."""
     return PBRMaterial(
-        baseColorFactor=[*linear.tolist(), 1.0], metallicFactor=0.05, roughnessFactor=0.55
+        baseColorFactor=[*linear(colour), 1.0], metallicFactor=0.05, roughnessFactor=0.55
     )

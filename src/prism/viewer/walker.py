@@ -112,6 +112,7 @@ class Walker:
 
     def _begin(self) -> None:
         self.env.reset()
+        self._before = self.qpos
         self.lying: float | None = None
         self._recent.clear()
 
@@ -125,12 +126,14 @@ class Walker:
         else:
             self.restart(self.seed)
         self.time, self.origin = other.time, other.origin.copy()
+        self._before = self.qpos
 
     @torch.inference_mode()
     def step(self) -> None:
         """Advance by one control step; a fallen robot stands up again after a while."""
         if self.lying is not None and self.lying >= LYING:
             self._stand_up()
+        self._before = self.qpos
         actions = self.policy(self.observation)
         check_actions(actions, self.env)
         self.env.step(actions)
@@ -172,6 +175,16 @@ class Walker:
         qpos = self.env.engine.qpos[0].copy()
         qpos[:2] += self.origin
         return qpos
+
+    def pose(self, time: float) -> np.ndarray:
+        """Return ``qpos`` at a time within the last control step."""
+        share = min(1.0, max(0.0, 1 - (self.time - time) / self.control_dt))
+        before, after = self._before, self.qpos
+        if np.dot(before[3:7], after[3:7]) < 0:  # the same rotation, the short way
+            after[3:7] *= -1
+        pose = before + share * (after - before)
+        pose[3:7] /= np.linalg.norm(pose[3:7])
+        return pose
 
     @property
     def command(self) -> np.ndarray:

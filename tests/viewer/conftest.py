@@ -1,0 +1,31 @@
+from pathlib import Path
+
+import pytest
+
+from prism.runs.shipped import shipped_names
+from prism.viewer.loading import load_walkers
+from prism.viewer.session import Session
+
+PAIR = ("g1-mlp-larger", "g1-gated")
+
+
+@pytest.fixture(scope="session")
+def cast():
+    """The shipped pair with its products, loaded once; sessions on it begin anew."""
+    missing = set(PAIR) - set(shipped_names())
+    if missing:
+        pytest.skip(f"not shipped with this version: {', '.join(sorted(missing))}")
+    return load_walkers([Path(name) for name in PAIR])
+
+
+@pytest.fixture
+def make_session(cast):
+    def make(*which, command=(0.4, 0.0, 0.0)):
+        walkers = [cast[i][0] for i in which]
+        for walker in walkers:
+            walker.time, walker.falls = 0.0, 0
+            walker.tell(None)
+            walker.restart(walker.seed)
+        return Session(walkers, command)
+
+    return make

@@ -1,0 +1,102 @@
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from prism.cli import main
+from prism.viewer.app import App, find_port
+
+
+@pytest.fixture
+def taken():
+    """A port that someone listens on, as long as the next one is free."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def reachable(host, port):
+    try:
+        with socket.create_connection((host, port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def test_ports_that_are_taken_are_passed_over(taken):
+    assert find_port("127.0.0.1", taken) > taken
+    assert find_port("127.0.0.1", 0) > 0
+    with pytest.raises(ValueError, match="from 0 to 65535"):
+        find_port("127.0.0.1", 70_000)
+    with pytest.raises(ValueError, match="Cannot listen on 192"):
+        find_port("192.0.2.1", 8080)  # an address that no machine has
+
+
+def test_the_app_walks_in_real_time_on_loopback_alone(make_session, cast):
+    session = make_session(0, 1)
+    app = App(session, [top for _, top in cast], port=0)
+    try:
+        assert app.url == f"http://127.0.0.1:{app.port}"
+        assert reachable("127.0.0.1", app.port)
+        if sys.platform == "linux":  # there, all of 127.* is this machine
+            assert not reachable("127.0.0.2", app.port)
+        start = time.perf_counter()
+        thread = threading.Thread(target=app.run)
+        thread.start()
+        while session.time < 1.0:
+            assert time.perf_counter() - start < 120
+            time.sleep(0.05)
+        assert session.time < time.perf_counter() - start + 0.1  # never faster than time itself
+        assert all(walker.qpos[0] > 0 for walker in session.walkers)
+    finally:
+        app.stop()
+        thread.join()
+    assert not reachable("127.0.0.1", app.port)
+
+
+def test_the_command_says_where_to_look(cast, taken, capsys):
+    main(["play", "g1-gated", "--port", str(taken), "--seconds", "0.3"])
+    said = capsys.readouterr().out
+    assert said.startswith("Open http://127.0.0.1:")
+    assert f"(port {taken} is in use)" in said
+    assert "viser" not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "no run at nowhere"),
+        (["a", "b", "c"], "One or two policies"),
+        (["g1-gated", "--seconds", "0"], "seconds must be above 0"),
+        (["g1-gated", "--host", "192.0.2.1"], "Cannot listen on 192.0.2.1"),
+    ],
+)
+def test_what_cannot_be_played_is_said(arguments, words, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["play", *arguments])
+    assert stopped.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_cleanly(cast):
+    command = [sys.executable, "-m", "prism.cli", "play", "g1-gated", "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # Whoever runs the tests in the background may have told them to ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert "http://127.0.0.1:" in process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert "Traceback" not in errors
