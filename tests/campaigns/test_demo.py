@@ -37,7 +37,7 @@ def test_demo_ends_with_a_page_and_reuses_what_is_done(tmp_path, capsys, monkeyp
     assert source.count("<video ") == 3
     (results,) = report.results
     labels = [arm.label for arm in results.section.arms]
-    assert any(label.startswith("gated") and "updates 1000" in label for label in labels)
+    assert any(label.startswith("gated") and "1,000 updates" in label for label in labels)
     assert len(results.claims["nominal"]) == 5  # the two arms that had the same chance
     assert all(results.scores[label, "nominal", "survived"] for label in labels)
 

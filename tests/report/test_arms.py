@@ -48,8 +48,8 @@ def test_another_number_of_updates_is_another_arm(tmp_path):
     write_run(tmp_path / "c", seed=3, updates=5)  # not finished, but of the same plan as the first
     (section,) = sections(tmp_path)
     assert {arm.label: list(arm.runs) for arm in section.arms} == {
-        "gated, updates 20": [1, 3],
-        "gated, updates 40": [2],
+        "gated, 20 updates": [1, 3],
+        "gated, 40 updates": [2],
     }
 
 

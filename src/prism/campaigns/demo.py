@@ -135,8 +135,7 @@ def _intro(config: DemoConfig) -> str:
     return (
         f"Two policies for the Unitree G1 have just had {config.updates} updates each on this "
         "machine, side by side and from scratch: gated is PRISM, mlp-larger a plain MLP with as "
-        "many parameters. That is only the beginning of a training. What comes out at the end is "
-        "shown by a third policy, which was trained for longer and comes with the package. One "
-        "training seed each shows that everything works, not which network is better: for that "
-        "there are campaigns over several seeds."
+        "many parameters. That is only the beginning of a training; a third policy, which was "
+        "trained for longer and comes with the package, shows what comes out at the end. Which "
+        "network is better is a question for campaigns over several training seeds."
     )

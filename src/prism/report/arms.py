@@ -134,7 +134,7 @@ def _make_section(
             )
     keys = list(groups)
     names = [settings[key]["arm"] for key in keys]
-    labels = tell_apart(names, [_told(settings[key]) for key in keys])
+    labels = tell_apart(_with_updates(settings), [_told(settings[key]) for key in keys])
     everyone = {seed for group in groups.values() for seed in group}
     arms = []
     for key, name, label in zip(keys, names, labels, strict=True):
@@ -144,7 +144,7 @@ def _make_section(
         arms.append(Arm(name, label, settings[key], parameters, ordered, seeds))
     absent = planned.keys() - {*names}
     arms += [Arm(name, name, {}, None, {}, tuple(sorted(planned[name]))) for name in absent]
-    arms.sort(key=lambda arm: (_order(arm.name), arm.parameters or 0, arm.label))
+    arms.sort(key=lambda a: (*_order(a.name), a.settings.get("updates", 0), a.parameters or 0))
     return Section(title, tuple(arms), tuple(notes))
 
 
@@ -153,10 +153,17 @@ def _identity(run: RunRecord) -> dict[str, Any]:
     return {**settings, "updates": run.budget}
 
 
-def _told(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return what may tell arms of the same name apart; their task is the same."""
-    own = {key: value for key, value in settings.items() if key not in ("task", "arm", "updates")}
-    return {"updates": settings["updates"], **own}
+def _with_updates(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the names of the arms, with their updates where these differ."""
+    budgets = {own["updates"] for own in settings.values()}
+    if len(budgets) == 1:
+        return [own["arm"] for own in settings.values()]
+    return [f"{own['arm']}, {own['updates']:,} updates" for own in settings.values()]
+
+
+def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what else may tell arms of the same name apart; their task is the same."""
+    return {key: value for key, value in settings.items() if key not in ("task", "arm", "updates")}
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from prism.report.arms import FREE
 from prism.report.measures import MEASURES, NOMINAL
 from prism.report.records import RunRecord
 from prism.report.results import Claim, Results, Score
-from prism.report.tables import Table
+from prism.report.tables import Cell, Table
 from prism.runs import to_dict
 
 SCHEMA = 1
@@ -177,13 +177,20 @@ def markdown_table(table: Table) -> str:
 
 
 def text_table(table: Table) -> str:
-    """Return a table for a terminal: aligned columns, first column to the left."""
-    rows = [list(table.columns)] + [[str(cell) for cell in row] for row in table.rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
+    """Return a table for a terminal, turned: its rows, such as arms, stand side by side."""
+    lines = [[table.columns[0], *(row[0].text for row in table.rows)]]
+    for index, heading in enumerate(table.columns[1:], start=1):
+        lines.append([heading, *(_short(row[index]) for row in table.rows)])
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return "\n".join(
         "  ".join(
             text.ljust(width) if i == 0 else text.rjust(width)
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+            for i, (text, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
-        for row in rows
+        for line in lines
     )
+
+
+def _short(cell: Cell) -> str:
+    """Return a cell with its interval, if it has one."""
+    return str(cell) if cell.detail.startswith("[") else cell.text

@@ -11,6 +11,7 @@ from pathlib import Path
 from prism import _page as shell
 from prism.analysis.style import arm_colours
 from prism.report import charts, tables, words
+from prism.report.arms import Arm
 from prism.report.attachments import Analysis, Attachment, Grid
 from prism.report.curves import AXES, QUANTITIES, make_curves
 from prism.report.measures import NOMINAL
@@ -133,7 +134,9 @@ def _section(results: Results, several: bool) -> str:
             "<p>None of these runs has been evaluated yet: <code>prism eval RUN</code>.</p>"
         )
     if claims := results.claims[NOMINAL]:
-        parts.append(_titled(tables.claims_table(claims, "Differences, nominal condition")))
+        table = tables.claims_table(claims, "Differences, nominal condition")
+        tested = any(claim.adjusted is not None for claim in claims)
+        parts.append(_titled(table) if tested else _folded(table.title, _table(table)))
     robust = tables.robustness_tables(results)
     if robust:
         parts.append("<h3>Robustness</h3>")
@@ -149,8 +152,7 @@ def _section(results: Results, several: bool) -> str:
 
 
 def _curves(results: Results) -> str:
-    labels = [arm.label for arm in results.section.arms if arm.runs]
-    colours = arm_colours(labels)
+    colours = _colours([arm for arm in results.section.arms if arm.runs])
     blocks = []
     for axis in AXES:
         drawn = [
@@ -168,6 +170,14 @@ def _curves(results: Results) -> str:
         "finished, one line each. Measured while training, with exploration noise and "
         "randomisation. Minutes depend on the machine and on what else it did.</p>"
     )
+
+
+def _colours(arms: Sequence[Arm]) -> dict[str, str]:
+    """Give arms their colours; the first one of a name has the colour of that name."""
+    names = [arm.name for arm in arms]
+    keys = [arm.label if arm.name in names[:index] else arm.name for index, arm in enumerate(arms)]
+    found = arm_colours(keys)
+    return {arm.label: found[key] for arm, key in zip(arms, keys, strict=True)}
 
 
 def _films(films: Sequence[tuple[RunRecord, Attachment]]) -> str:

@@ -68,8 +68,9 @@ def main_table(results: Results) -> Table:
 
 
 def robustness_table(results: Results, field: str) -> Table:
-    """Return one measure under all conditions, with the interquartile mean over them."""
+    """Return one measure under all conditions; with several seeds, the IQM over them too."""
     measure = find_measure(field)
+    several = any(score.estimate.count > 1 for score in results.scores.values())
     rows = []
     for arm in results.section.arms:
         cells = [Cell(arm.label)]
@@ -77,15 +78,20 @@ def robustness_table(results: Results, field: str) -> Table:
             score = results.scores.get((arm.label, condition, field))
             rate = results.rates.get((arm.label, condition)) if _is_survival(measure) else None
             cells.append(_estimate(score.estimate if score else None, measure, rate))
-        overall = results.overall.get((arm.label, field))
-        cells.append(_estimate(overall, measure, None))
+        if several:
+            cells.append(_estimate(results.overall.get((arm.label, field)), measure, None))
         rows.append(tuple(cells))
     return Table(
         measure.heading.capitalize(),
-        ("arm", *results.conditions, "all: IQM"),
+        ("arm", *results.conditions, *(("all: IQM",) if several else ())),
         tuple(rows),
-        "Mean ± SD over training seeds with the 95 % t interval. IQM: interquartile mean over "
-        "seeds and conditions with its 95 % stratified bootstrap interval.",
+        "Mean ± SD over training seeds with the 95 % t interval."
+        + (
+            " IQM: interquartile mean over seeds and conditions with its 95 % stratified bootstrap "
+            "interval."
+            if several
+            else ""
+        ),
     )
 
 
@@ -256,7 +262,7 @@ def _estimate(found: Estimate | None, measure: Measure, rate: Rate | None) -> Ce
         low, high = (100 * bound for bound in rate.interval)
         wilson = _interval(Interval(low, high), measure)
         return Cell(text, f"{wilson}*", full=f"{rate.survived} of {rate.episodes} episodes")
-    return Cell(text, "one seed" if found.count == 1 else "")
+    return Cell(text)
 
 
 def _interval(interval: Interval, measure: Measure, signed: bool = False) -> str:
