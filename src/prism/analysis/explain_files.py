@@ -109,8 +109,8 @@ def caption_of(explanation: Explanation) -> str:
         "standard deviation of the input; the last column says how much of the weight the names "
         f"stand for. All {len(explanation.products)} products removed at once move the target by "
         f"{removed.distance:.3f} rad, which is {100 * removed.variance_share:.1f} % of its "
-        "variance. On these states a linear map of the observation could stand in for the products "
-        f"up to {100 * linear.variance_share:.2f} % of the variance."
+        "variance. With a linear map of the observation in their place, fitted on other robots, "
+        f"{100 * linear.variance_share:.2f} % of the variance remains unexplained."
     )
 
 
