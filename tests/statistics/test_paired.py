@@ -43,7 +43,8 @@ def test_improvement_is_mann_whitney_with_ties_as_half():
     ours, theirs = [1.0, 2.0, 2.0, 5.0], [2.0, 2.0, 0.0]
     chance, _ = probability_of_improvement(ours, theirs)
     assert chance == pytest.approx(stats.mannwhitneyu(ours, theirs).statistic / 12)
-    assert probability_of_improvement([1.0, 1.0], [1.0, 1.0])[0] == 0.5
+    assert probability_of_improvement([1.0, 1.0], [1.0, 1.0]) == (0.5, None)
+    assert probability_of_improvement([2.0, 3.0], [0.0, 1.0]) == (1.0, None)
 
 
 def test_lower_may_be_better():

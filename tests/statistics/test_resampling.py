@@ -60,9 +60,14 @@ def test_interval_agrees_with_scipy_on_one_stratum():
 
 
 def test_resampling_stays_within_strata():
-    # Between strata there is a large gap and within them none, so the mean never moves.
-    found = bootstrap([[0.0] * 3, [10.0] * 5], lambda batch: batch.mean(axis=1))
-    assert found == pytest.approx((6.25, 6.25))
+    # Between strata there is a large gap and within them a small one.
+    found = bootstrap([[0.0, 0.1], [10.0, 10.1]], lambda batch: batch.mean(axis=1))
+    assert found == pytest.approx((5.0, 5.1), abs=1e-9)
+
+
+def test_samples_that_all_agree_are_no_certainty():
+    assert iqm_estimate([[1.0] * 5, [1.0] * 5]).interval is None
+    assert iqm_estimate([[0.1 + 0.2, 0.3, 0.3]]).interval is None
 
 
 def test_entries_may_hold_sums_of_an_episode():

@@ -248,7 +248,7 @@ def _folded(title: str, inside: str) -> str:
 
 def _table(table: Table, *, caption: bool = False, note: bool = True) -> str:
     columns = list(zip(*table.rows, strict=True)) if table.rows else [()] * len(table.columns)
-    texts = [not any(_is_number(cell.text) for cell in column) for column in columns]
+    texts = [not all(_is_number(cell) for cell in column) for column in columns]
     first = table.title if caption else ""
     headings = (first or table.columns[0], *table.columns[1:])
     head = "".join(
@@ -274,5 +274,7 @@ def _cell(cell: Cell, text: bool) -> str:
     return f"<td{opened}>{escape(cell.text)}{detail}</td>"
 
 
-def _is_number(text: str) -> bool:
-    return text[:1] in "0123456789+−<" and text != ""
+def _is_number(cell: Cell) -> bool:
+    """Say whether a cell belongs in a column of numbers, which stand to the right."""
+    pattern = r"[<+−-]?\s?\d[-\d.,/ ±%−[\]]*"
+    return cell.kind == "missing" or re.fullmatch(pattern, cell.text) is not None

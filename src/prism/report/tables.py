@@ -127,9 +127,9 @@ def claims_table(claims: Sequence[Claim], title: str) -> Table:
         ),
         tuple(rows),
         "Arm minus reference, mean over the training seeds that both have, with its 95 % t "
-        f"interval. p: paired t test, adjusted by Holm for the {tested} claims of this table. "
+        f"interval. p: paired t test, adjusted by Holm for the {tested} tests of this table. "
         "Better in: share of all pairs of trainings in which the arm does better, with its "
-        "bootstrap interval; 50 % is no difference.",
+        "bootstrap interval where resampling changes it; 50 % is no difference.",
     )
 
 

@@ -13,7 +13,7 @@ from prism.statistics.intervals import (
     scipy_stats,
     t_interval,
 )
-from prism.statistics.resampling import RESAMPLES, bootstrap
+from prism.statistics.resampling import RESAMPLES, bootstrap, unless_empty
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def probability_of_improvement(
     interval = bootstrap(
         [values, reference], share, resamples=resamples, seed=seed, confidence=confidence
     )
-    return float(share(everything)[0]), interval
+    return float(share(everything)[0]), unless_empty(interval)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

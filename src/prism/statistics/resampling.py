@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -114,4 +115,11 @@ def iqm_estimate(
     )
     values = np.concatenate([np.asarray(stratum, dtype=float) for stratum in strata])
     sd = float(values.std(ddof=1)) if len(strata) == 1 and len(values) > 1 else None
-    return Estimate(float(iqm(values)), sd, interval, len(values))
+    return Estimate(float(iqm(values)), sd, unless_empty(interval), len(values))
+
+
+def unless_empty(interval: Interval | None) -> Interval | None:
+    """Return ``None`` for an interval without width: equal samples are no certainty."""
+    if interval is None or math.isclose(*interval, rel_tol=1e-12):
+        return None
+    return interval
