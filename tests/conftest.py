@@ -1,3 +1,5 @@
+import signal
+
 import pytest
 import torch
 
@@ -11,3 +13,9 @@ def _seeded():
 def _one_thread_per_worker():
     # pytest-xdist runs one worker per core; more torch threads than that only fight each other.
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _ctrl_c_interrupts():
+    # A shell's background job starts with Ctrl-C ignored, and so would what the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
