@@ -25,7 +25,9 @@ def draw_groups(explanation: Explanation) -> Figure:
     left, right = figure.subplots(1, 2)
     matrix = explanation.groups
     effect = 1000 * matrix.effect.numpy()
-    image = _draw_matrix(left, effect, "Blues", (0.0, float(effect.max())), "{:.0f}")
+    largest = float(effect.max())
+    form = "{:.0f}" if largest >= 10 else "{:.1f}" if largest >= 1 else "{:.2g}"
+    image = _draw_matrix(left, effect, "Blues", (0.0, largest), form)
     left.set_title("What they do\nchange of the joint target when removed, mrad")
     figure.colorbar(image, ax=left, shrink=0.7, label="mean L2 change, mrad")
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -38,8 +40,8 @@ def draw_groups(explanation: Explanation) -> Figure:
     bar.set_ticks([-3, -2, -1, 0, 1, 2, 3], labels=["1/8", "1/4", "1/2", "1", "2", "4", "8"])
     bar.set_label("times the untrained share")
     note = ""
-    if matrix.beyond > 1e-5:
-        note = f"; products of three or more inputs together: {1000 * matrix.beyond:.0f} mrad"
+    if 1000 * matrix.beyond > 0.01 * largest:
+        note = f"; products of three or more inputs together: {1000 * matrix.beyond:.2g} mrad"
     about = explanation.about
     figure.suptitle(
         f"Products of input groups: {about['arm']}, {about['preset']}, training seed "
@@ -94,7 +96,8 @@ def draw_firing(explanation: Explanation) -> Figure:
     limit = 1050 * max(float(np.abs(trace.change).max()) for trace in firing.traces)
     for axis, trace in zip(axes, firing.traces, strict=True):
         for number, on in enumerate(firing.contacts.values()):
-            _shade(axis, firing.seconds, on, _FEET[number % len(_FEET)])
+            if len(firing.contacts) <= 2:  # the shades of more feet would mix to mud
+                _shade(axis, firing.seconds, on, _FEET[number % len(_FEET)])
         axis.axhline(0, color=INK, lw=0.6)
         axis.plot(firing.seconds, 1000 * trace.change, color=INK, lw=1.6)
         axis.set_ylim(-limit, limit)
@@ -183,6 +186,8 @@ def _draw_removal(axis: Axes, explanation: Explanation) -> None:
 
 
 def _draw_gates(axis: Axes, explanation: Explanation) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     assert explanation.gates is not None
     gates, start = explanation.gates
     limit = max(1.05 * float(gates.abs().max()), 2 * abs(start))
@@ -201,4 +206,5 @@ def _draw_gates(axis: Axes, explanation: Explanation) -> None:
         axis.legend(frameon=False, fontsize=8.5)
     axis.set_xlabel("gate")
     axis.set_ylabel("features")
+    axis.yaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_title("How far the gates moved")
