@@ -7,7 +7,7 @@ import pytest
 from prism.learn.presets import make_config
 from prism.nn import build_actor, count_parameters
 from prism.report.arms import REFERENCE, make_sections, tell_apart
-from prism.report.records import collect
+from prism.report.reading import collect
 
 from .folders import write_run
 
@@ -97,6 +97,15 @@ def test_missing_seeds_are_those_that_other_arms_have(tmp_path):
     mlp, gated = sections(tmp_path)[0].arms
     assert mlp.missing("nominal") == [3]
     assert gated.missing("nominal") == [1, 2, 3]  # missing, unfinished, not evaluated
+
+
+def test_runs_that_were_not_evaluated_alike_are_said(tmp_path):
+    write_run(tmp_path / "a", seed=1, rows={"nominal": [{}] * 2, "payload": [{}]})
+    write_run(tmp_path / "b", seed=2, rows={"nominal": [{}] * 3, "payload": [{}]})
+    assert sections(tmp_path)[0].notes == (
+        "nominal: runs were not evaluated alike, but with seed 101: 2 × 1 episodes; or with "
+        "seed 101: 3 × 1 episodes.",
+    )
 
 
 def test_arms_of_a_campaign_without_any_run_are_missing(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from prism.report.arms import make_sections
 from prism.report.charts import draw_chart, draw_legend, twin_labels
 from prism.report.curves import AXES, QUANTITIES, Axis, Quantity, make_curves
-from prism.report.records import collect
+from prism.report.reading import collect
 
 from .folders import write_run
 

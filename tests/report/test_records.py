@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prism.report.records import collect
+from prism.report.reading import collect
 from prism.runs import Run, RunError
 
 from .folders import edit_json, write_evaluation, write_run

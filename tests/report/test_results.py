@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prism.report import tables, words
+from prism.report import run_tables, tables, words
 from prism.report.arms import make_sections
 from prism.report.measures import MEASURES
-from prism.report.records import collect
+from prism.report.reading import collect
 from prism.report.results import compute
 from prism.statistics import holm, wilson
 
@@ -51,7 +51,7 @@ def test_unfinished_trainings_count_nowhere(tmp_path):
     assert found.scores["gated", "nominal", "linear_error"].seeds == pytest.approx({1: 0.13})
     assert found.rates["gated", "nominal"].episodes == 1
     assert tables.main_table(found).rows[0][0].detail == "1 of 2 seeds; 2 at 25%"
-    listed = tables.runs_table(found).rows
+    listed = run_tables.runs_table(found).rows
     assert [row[3].text for row in listed] == ["20 / 20", "5 / 20"]
 
 
@@ -156,7 +156,7 @@ def test_no_reference_is_said(tmp_path):
 def test_provenance_names_run_config_code_checkpoint_and_policy(tmp_path):
     study(tmp_path, seeds=(1,))
     found = results(tmp_path)
-    table = tables.provenance_table(found)
+    table = run_tables.provenance_table(found)
     for row, run in zip(table.rows, found.section.runs, strict=True):
         row = dict(zip(table.columns, row, strict=True))
         assert row["folder"].text == run.name

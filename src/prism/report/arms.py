@@ -145,7 +145,24 @@ def _make_section(
     absent = planned.keys() - {*names}
     arms += [Arm(name, name, {}, None, {}, tuple(sorted(planned[name]))) for name in absent]
     arms.sort(key=lambda a: (*_order(a.name), a.settings.get("updates", 0), a.parameters or 0))
-    return Section(title, tuple(arms), tuple(notes))
+    return Section(title, tuple(arms), (*notes, *_unlike(arms)))
+
+
+def _unlike(arms: Sequence[Arm]) -> list[str]:
+    """Name the conditions under which finished runs were not evaluated alike."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for run in (run for arm in arms for run in arm.finished.values()):
+        sizes: dict[str, list[str]] = {}
+        for one in sorted(run.evaluations, key=lambda one: one.seed):
+            size = f"{one.protocol['envs']} × {one.protocol['episodes']}"
+            sizes.setdefault(one.condition, []).append(f"seed {one.seed}: {size} episodes")
+        for condition, listed in sizes.items():
+            found.setdefault(condition, set()).add(tuple(listed))
+    return [
+        f"{condition}: runs were not evaluated alike, but with {'; or with '.join(ways)}."
+        for condition, kinds in found.items()
+        if len(kinds) > 1 and (ways := sorted(", ".join(kind) for kind in kinds))
+    ]
 
 
 def _identity(run: RunRecord) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from prism.report.arms import REFERENCE, make_sections
 from prism.report.attachments import Luggage, find_analyses, find_films
 from prism.report.export import make_json, make_markdown
 from prism.report.page import Contents, render
-from prism.report.records import Collection, collect
+from prism.report.reading import collect
+from prism.report.records import Collection
 from prism.report.results import Results, compute
 from prism.report.sweeps import sweep_tables
 from prism.runs import RunError, collect_provenance

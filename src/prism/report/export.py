@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from prism.report import tables, words
+from prism.report import run_tables, tables, words
 from prism.report.arms import FREE
+from prism.report.cells import Cell, Table
 from prism.report.measures import MEASURES, NOMINAL
 from prism.report.records import RunRecord
 from prism.report.results import Claim, Results, Score
-from prism.report.tables import Cell, Table
 from prism.runs import to_dict
 
 SCHEMA = 1
@@ -160,7 +160,7 @@ def make_markdown(title: str, all_results: Sequence[Results], problems: Sequence
         found += tables.robustness_tables(results)
         if claims := results.claims["robustness"]:
             found.append(tables.claims_table(claims, "Differences under other conditions"))
-        found += [tables.runs_table(results), tables.provenance_table(results)]
+        found += [run_tables.runs_table(results), run_tables.provenance_table(results)]
         parts += [markdown_table(table) for table in found]
     if problems:
         parts.append("## Missing or left out")

@@ -10,14 +10,15 @@ from pathlib import Path
 
 from prism import _page as shell
 from prism.analysis.style import arm_colours
-from prism.report import charts, tables, words
+from prism.report import charts, markup, run_tables, tables, words
 from prism.report.arms import Arm
 from prism.report.attachments import Analysis, Attachment, Grid
+from prism.report.cells import Cell, Table
 from prism.report.curves import AXES, QUANTITIES, make_curves
+from prism.report.markup import folded, render_table, titled
 from prism.report.measures import NOMINAL
 from prism.report.records import RunRecord
 from prism.report.results import Results
-from prism.report.tables import Cell, Table
 
 _STYLE = """
 .eyebrow { color: var(--soft); font-size: 0.8rem; letter-spacing: 0.08em; margin: 0;
@@ -27,21 +28,11 @@ _STYLE = """
   margin: 1.1rem 0; }
 .findings ul { padding-left: 1.1rem; max-width: 58rem; }
 .findings h3 { margin: 0.9rem 0 0; }
-.box { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; margin: 0.5rem 0; }
-.box table { width: 100%; }
-.box th:first-child, .box td:first-child { white-space: normal; min-width: 8.8rem;
-  max-width: 15rem; }
-@media (max-width: 480px) { .box th:first-child, .box td:first-child { min-width: 6.4rem;
-  max-width: 8.5rem; } }
 h2 small { color: var(--soft); font-size: 0.82rem; font-weight: 400; margin-left: 0.35rem; }
-.words { text-align: left; }
-.missing { color: var(--soft); font-style: italic; }
-td.better { background: var(--good); } td.worse { background: var(--bad); }
 .cards { display: grid; gap: 1.1rem;
   grid-template-columns: repeat(auto-fit, minmax(min(310px, 100%), 1fr)); }
 .cards figure { max-width: 540px; }
 video { display: block; width: 100%; height: auto; border-radius: 8px; background: #000; }
-details { margin: 0.8rem 0; } summary { cursor: pointer; font-weight: 600; }
 .pictures { display: grid; gap: 0.8rem;
   grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr)); }
 .pictures figure img { padding: 6px; border: 1px solid var(--line); }
@@ -95,11 +86,11 @@ def render(contents: Contents) -> str:
         _films(contents.films),
         *(_section(results, several) for results in contents.results),
         *(_analysis(analysis) for analysis in contents.analyses),
-        *(f"<h2>{escape(t.title)}</h2>{_table(t)}" for t in contents.sweeps),
+        *(f"<h2>{escape(t.title)}</h2>{render_table(t)}" for t in contents.sweeps),
         _problems(contents.problems),
         _provenance(contents),
     ]
-    style, script = charts.STYLE + _STYLE, charts.SCRIPT + _PLAY
+    style, script = charts.STYLE + markup.STYLE + _STYLE, charts.SCRIPT + _PLAY
     return shell.render_page(contents.title, sections, style=style, script=script)
 
 
@@ -128,7 +119,7 @@ def _section(results: Results, several: bool) -> str:
     parts = [f"<h2>{escape(f'Task: {title}' if several else 'Evaluation')}</h2>"]
     if results.conditions:
         parts += [f"<p class='note'>Task: {escape(title)}.</p>" if not several else ""]
-        parts += [_titled(tables.main_table(results))]
+        parts += [titled(tables.main_table(results))]
     else:
         parts.append(
             "<p>None of these runs has been evaluated yet: <code>prism eval RUN</code>.</p>"
@@ -136,18 +127,18 @@ def _section(results: Results, several: bool) -> str:
     if claims := results.claims[NOMINAL]:
         table = tables.claims_table(claims, "Differences, nominal condition")
         tested = any(claim.adjusted is not None for claim in claims)
-        parts.append(_titled(table) if tested else _folded(table.title, _table(table)))
+        parts.append(titled(table) if tested else folded(table.title, render_table(table)))
     robust = tables.robustness_tables(results)
     if robust:
         parts.append("<h3>Robustness</h3>")
-        parts += [f"{_table(table, caption=True, note=False)}" for table in robust]
+        parts += [f"{render_table(table, caption=True, note=False)}" for table in robust]
         parts.append(f"<p class='note'>{escape(robust[0].note)}</p>")
     if claims := results.claims["robustness"]:
         table = tables.claims_table(claims, "Differences under other conditions")
-        parts.append(_folded(table.title, _table(table)))
+        parts.append(folded(table.title, render_table(table)))
     parts.append(_curves(results))
-    runs = tables.runs_table(results)
-    parts.append(_folded(runs.title, _table(runs)))
+    runs = run_tables.runs_table(results)
+    parts.append(folded(runs.title, render_table(runs)))
     return "\n".join(parts)
 
 
@@ -218,7 +209,7 @@ def _analysis(analysis: Analysis) -> str:
 
 def _grid(grid: Grid) -> str:
     rows = tuple(tuple(Cell(text) for text in row) for row in grid.rows)
-    return _table(Table(grid.title, grid.columns, rows), caption=bool(grid.title))
+    return render_table(Table(grid.title, grid.columns, rows), caption=bool(grid.title))
 
 
 def _problems(problems: Sequence[str]) -> str:
@@ -230,51 +221,9 @@ def _problems(problems: Sequence[str]) -> str:
 
 def _provenance(contents: Contents) -> str:
     parts = [f"<h2>Where the numbers come from</h2><pre>{escape(contents.command)}</pre>"]
-    found = [tables.provenance_table(results) for results in contents.results]
+    found = [run_tables.provenance_table(results) for results in contents.results]
     for results, table in zip(contents.results, found, strict=True):
         heading = f"<h3>{escape(results.section.title)}</h3>" if len(found) > 1 else ""
-        parts.append(heading + _table(table, note=False))
+        parts.append(heading + render_table(table, note=False))
     parts.append(f"<p class='note'>{escape(found[0].note)} {escape(contents.made)}</p>")
     return "".join(parts)
-
-
-def _titled(table: Table) -> str:
-    return f"<h3>{escape(table.title)}</h3>{_table(table)}"
-
-
-def _folded(title: str, inside: str) -> str:
-    return f"<details><summary>{escape(title)}</summary>{inside}</details>"
-
-
-def _table(table: Table, *, caption: bool = False, note: bool = True) -> str:
-    columns = list(zip(*table.rows, strict=True)) if table.rows else [()] * len(table.columns)
-    texts = [not all(_is_number(cell) for cell in column) for column in columns]
-    first = table.title if caption else ""
-    headings = (first or table.columns[0], *table.columns[1:])
-    head = "".join(
-        f"<th{' class=words' if text else ''}>{escape(heading)}</th>"
-        for heading, text in zip(headings, texts, strict=True)
-    )
-    body = "".join(
-        f"<tr>{''.join(_cell(c, text) for c, text in zip(row, texts, strict=True))}</tr>"
-        for row in table.rows
-    )
-    below = f"<p class='note'>{escape(table.note)}</p>" if note and table.note else ""
-    return (
-        f"<div class='box' tabindex='0'><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>{below}"
-    )
-
-
-def _cell(cell: Cell, text: bool) -> str:
-    kinds = " ".join(kind for kind in ("words" if text else "", cell.kind) if kind)
-    opened = f' class="{escape(kinds)}"' if kinds else ""
-    opened += f' title="{escape(cell.full)}"' if cell.full else ""
-    detail = f"<small>{escape(cell.detail)}</small>" if cell.detail else ""
-    return f"<td{opened}>{escape(cell.text)}{detail}</td>"
-
-
-def _is_number(cell: Cell) -> bool:
-    """Say whether a cell belongs in a column of numbers, which stand to the right."""
-    pattern = r"[<+−-]?\s?\d[-\d.,/ ±%−[\]]*"
-    return cell.kind == "missing" or re.fullmatch(pattern, cell.text) is not None

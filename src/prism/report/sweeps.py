@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from prism.report.cells import Cell, Table, blank
 from prism.report.records import Plan
-from prism.report.tables import MISSING, Cell, Table
 
 RESULTS = "tuning.json"
 """The sweep and its winners, in a campaign's folder."""
@@ -32,9 +32,7 @@ def _table(data: dict[str, Any]) -> Table:
             setting = ", ".join(
                 f"{key.rpartition('.')[2]} {value}" for key, value in tried["setting"].items()
             )
-            number = (
-                Cell(MISSING, kind="missing") if score is None else Cell(f"{score:.2f}", kind="")
-            )
+            number = blank() if score is None else Cell(f"{score:.2f}")
             rows.append((Cell(name), Cell(setting), number, Cell("chosen" if chosen else "")))
     seeds = ", ".join(map(str, data["seeds"]))
     return Table(

@@ -1,48 +1,14 @@
-"""Tables of a section, ready to be written as HTML, Markdown or text."""
+"""Tables of a section, one arm or comparison a row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from prism.report.arms import Arm
+from prism.report.cells import Cell, Table, blank
 from prism.report.measures import MEASURES, NOMINAL, ROBUSTNESS, Measure, find_measure
 from prism.report.results import Claim, Rate, Results
 from prism.statistics import Estimate, Interval
-
-MISSING = "missing"
-"""What stands where a number should be."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One field of a table."""
-
-    text: str
-    """What matters."""
-    detail: str = ""
-    """A second, smaller line."""
-    kind: str = ""
-    """``missing``, ``better``, ``worse`` or nothing; decides how it looks."""
-    full: str = ""
-    """The whole of something that is shown in short."""
-
-    def __str__(self) -> str:
-        return f"{self.text} {self.detail}".strip()
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table."""
-
-    title: str
-    """What it shows."""
-    columns: tuple[str, ...]
-    """Headings."""
-    rows: tuple[tuple[Cell, ...], ...]
-    """As many cells in each as there are headings."""
-    note: str = ""
-    """What one must know to read it."""
 
 
 def main_table(results: Results) -> Table:
@@ -133,100 +99,12 @@ def claims_table(claims: Sequence[Claim], title: str) -> Table:
     )
 
 
-def runs_table(results: Results) -> Table:
-    """Return every training with its progress and its own numbers."""
-    measures = [find_measure(f) for f in ("survived", "linear_error", "yaw_error", "speed_ratio")]
-    rows = []
-    for arm in results.section.arms:
-        for seed in arm.planned:
-            run = arm.runs.get(seed)
-            if run is None:
-                blank = [Cell(MISSING, kind="missing")] * (3 + len(measures))
-                rows.append((Cell(arm.label), Cell(str(seed)), *blank))
-                continue
-            done = Cell(f"{run.updates:,} / {run.budget:,}", kind="" if run.finished else "missing")
-            seconds = run.metrics[-1].get("seconds") if run.metrics else None
-            cells = [Cell(arm.label), Cell(str(seed)), Cell(run.name), done]
-            cells.append(Cell(f"{seconds / 60:.1f}") if seconds else _blank())
-            for measure in measures:
-                values = [measure.value(e) for e in run.episodes(NOMINAL)]
-                present = [value for value in values if value is not None]
-                mean = sum(present) / len(present) if present else None
-                cells.append(_blank() if mean is None else Cell(measure.write(mean)))
-            rows.append(tuple(cells))
-    return Table(
-        "Every training",
-        ("arm", "seed", "folder", "updates", "minutes", *(m.heading for m in measures)),
-        tuple(rows),
-        "Nominal condition, mean over the episodes of one policy. Trainings that are not finished "
-        "are shown here and count nowhere else.",
-    )
-
-
-def provenance_table(results: Results) -> Table:
-    """Return where every number came from."""
-    rows = []
-    for run in results.section.runs:
-        made = run.provenance
-        commit = made.get("commit") or ""
-        code = f"{made.get('prism', 'unknown')} {commit[:8]}".strip()
-        code += " with changes" if made.get("uncommitted_changes") else ""
-        policy = run.evaluations[0].policy_sha256 if run.evaluations else None
-        rows.append(
-            (
-                Cell(run.name),
-                Cell(str(run.config.seed)),
-                _hash(run.config_sha256),
-                Cell(code, full=commit),
-                Cell(str(run.updates)),
-                _hash(run.checkpoint_sha256),
-                _hash(policy),
-                _evaluated(run.evaluations),
-                Cell(str(made.get("created", "unknown"))[:16].replace("T", " ")),
-            )
-        )
-    return Table(
-        "Where the numbers come from",
-        (
-            "folder",
-            "seed",
-            "config",
-            "prism",
-            "checkpoint",
-            "checkpoint sha256",
-            "policy sha256",
-            "evaluation seeds",
-            "started",
-        ),
-        tuple(rows),
-        "Hashes are cut to 12 characters here and whole in report.json. Config: SHA-256 of the "
-        "resolved settings. Policy: SHA-256 of the weights that were evaluated.",
-    )
-
-
-def _evaluated(evaluations: Sequence) -> Cell:
-    if not evaluations:
-        return _blank()
-    seeds = sorted({one.seed for one in evaluations})
-    protocols = sorted({(one.protocol["envs"], one.protocol["episodes"]) for one in evaluations})
-    sizes = ", ".join(f"{envs} × {episodes}" for envs, episodes in protocols)
-    return Cell(", ".join(map(str, seeds)), f"{sizes} episodes")
-
-
 def _is_survival(measure: Measure) -> bool:
     return measure.field == "survived"
 
 
-def _blank() -> Cell:
-    return Cell(MISSING, kind="missing")
-
-
-def _hash(value: str | None) -> Cell:
-    return _blank() if value is None else Cell(value[:12], full=value)
-
-
 def _parameters(arm: Arm) -> Cell:
-    return _blank() if arm.parameters is None else Cell(f"{arm.parameters:,}")
+    return blank() if arm.parameters is None else Cell(f"{arm.parameters:,}")
 
 
 def _seeds(arm: Arm, condition: str) -> str:
@@ -249,7 +127,7 @@ def _seeds(arm: Arm, condition: str) -> str:
 
 def _estimate(found: Estimate | None, measure: Measure, rate: Rate | None) -> Cell:
     if found is None:
-        return _blank()
+        return blank()
     text = measure.write(found.centre)
     if found.sd is not None:
         text += f" ± {measure.write(found.sd)}"
@@ -273,7 +151,7 @@ def _interval(interval: Interval, measure: Measure, signed: bool = False) -> str
 def _comparison(claim: Claim) -> tuple[Cell, ...]:
     found, measure = claim.comparison, claim.measure
     if found is None:
-        return (Cell("no common seed", kind="missing"), _blank(), _blank(), Cell("0"))
+        return (Cell("no common seed", kind="missing"), blank(), blank(), Cell("0"))
     kind = claim.outcome if claim.outcome in ("better", "worse") else ""
     if found.interval:
         detail = _interval(found.interval, measure, True)
