@@ -17,6 +17,7 @@ def play(
     host: str = "127.0.0.1",
     port: int = 8080,
     seconds: float | None = None,
+    primitives: bool = False,
 ) -> None:
     """Watch one policy, or two side by side, live in the browser: command, push, load them.
 
@@ -27,6 +28,7 @@ def play(
         host: Address to listen on; the default is reachable from this machine alone.
         port: Port to listen on; the next free one if it is taken.
         seconds: Stop after this time; default: go on until Ctrl-C.
+        primitives: Draw simple shapes even where a package with meshes of the robot is installed.
     """
     from prism.viewer.app import App, find_port
     from prism.viewer.loading import load_walkers
@@ -37,7 +39,7 @@ def play(
     free = find_port(host, port)
     walkers, products = zip(*load_walkers(runs or _shipped()), strict=True)
     session = Session(walkers, None if command == "task" else command)
-    app = App(session, products, host=host, port=free)
+    app = App(session, products, host=host, port=free, primitives=primitives)
     taken = f" (port {port} is in use)" if port not in (0, app.port) else ""
     print(f"Open {app.url} in a browser{taken}; Ctrl-C ends.", flush=True)
     try:

@@ -46,6 +46,7 @@ class App:
         tops: The products to show of each walker's policy; ``None`` for policies without any.
         host: Address to listen on.
         port: Port to listen on; the next free one is taken if it is not free.
+        primitives: Draw simple shapes even where a package with meshes is installed.
     """
 
     def __init__(
@@ -55,13 +56,14 @@ class App:
         *,
         host: str = "127.0.0.1",
         port: int = 8080,
+        primitives: bool = False,
     ) -> None:
         self.session = session
         with _silence():
             self.server = viser.ViserServer(host=host, port=find_port(host, port), verbose=False)
         self.port = self.server.get_port()
         self.url = f"http://{host}:{self.port}"
-        self.scene = Scene(self.server, session)
+        self.scene = Scene(self.server, session, primitives=primitives)
         gui = self.server.gui
         gui.set_panel_label("PRISM")
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=rgb(BLUE))

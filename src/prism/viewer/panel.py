@@ -14,8 +14,8 @@ from prism.viewer.session import Command, Session
 from prism.viewer.walker import DIRECTIONS
 
 _SPEEDS = (0.1, 2.0)
-_BEYOND = 0.5
-"""Sliders go beyond the commands of the training by this share of their range."""
+_BEYOND = 0.25
+"""Share of the trained range by which sliders go beyond it on either side."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _ranges(trained: CommandConfig) -> dict[str, Range]:
     turn = (-trained.yaw_limit, trained.yaw_limit)
 
     def wider(bounds: Range) -> Range:
-        more = _BEYOND * (bounds[1] - bounds[0]) / 2
+        more = _BEYOND * (bounds[1] - bounds[0])
         return round(bounds[0] - more, 2), round(bounds[1] + more, 2)
 
     return {

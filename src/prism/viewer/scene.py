@@ -11,6 +11,7 @@ import numpy as np
 
 from prism._extras import missing_extra
 from prism.analysis.style import INK
+from prism.sim.meshes import picture_model
 from prism.sim.scene import import_mujoco
 from prism.viewer.session import Session
 from prism.viewer.shapes import Rgb, body_meshes, linear, rgb
@@ -40,12 +41,15 @@ class Figure:
         server: The browser's server.
         walker: Whose state is shown.
         place: Name of the robot in the scene tree.
+        primitives: Draw simple shapes even where meshes are installed.
     """
 
-    def __init__(self, server: viser.ViserServer, walker: Walker, place: str) -> None:
+    def __init__(
+        self, server: viser.ViserServer, walker: Walker, place: str, *, primitives: bool
+    ) -> None:
         self.walker = walker
         mujoco = import_mujoco()
-        self._model = walker.env.engine.model
+        self._model = picture_model(walker.env.robot, primitives=primitives)
         self._data = mujoco.MjData(self._model)
         self._forward = mujoco.mj_kinematics
         self.root = server.scene.add_frame(place, show_axes=False)
@@ -116,12 +120,15 @@ class Scene:
     Args:
         server: The browser's server.
         session: Whose walkers are shown.
+        primitives: Draw simple shapes even where a package with meshes is installed.
 
     Attributes:
         follow: Whether the floor runs under the robots instead of the robots over the floor.
     """
 
-    def __init__(self, server: viser.ViserServer, session: Session) -> None:
+    def __init__(
+        self, server: viser.ViserServer, session: Session, *, primitives: bool = False
+    ) -> None:
         self._server, self._session = server, session
         self.follow = True
         self._center = np.zeros(2)
@@ -135,7 +142,8 @@ class Scene:
             section_color=(184, 193, 204), fade_distance=18.0, shadow_opacity=0.25,
         )  # fmt: skip
         self.figures = [
-            Figure(server, walker, f"/world/{i}") for i, walker in enumerate(session.walkers)
+            Figure(server, walker, f"/world/{i}", primitives=primitives)
+            for i, walker in enumerate(session.walkers)
         ]
 
     def draw(self) -> None:
