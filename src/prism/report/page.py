@@ -33,9 +33,9 @@ h2 small { color: var(--soft); font-size: 0.82rem; font-weight: 400; margin-left
   grid-template-columns: repeat(auto-fit, minmax(min(310px, 100%), 1fr)); }
 .cards figure { max-width: 540px; }
 video { display: block; width: 100%; height: auto; border-radius: 8px; background: #000; }
-.pictures { display: grid; gap: 0.8rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr)); }
-.pictures figure img { padding: 6px; border: 1px solid var(--line); }
+.pictures figure { margin: 1rem 0; }
+.pictures img { width: auto; max-width: 100%; max-height: 44rem; padding: 6px;
+  border: 1px solid var(--line); }
 """
 
 _PLAY = """
