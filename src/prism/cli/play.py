@@ -41,8 +41,8 @@ def play(
     session = Session(walkers, None if command == "task" else command)
     app = App(session, products, host=host, port=free, primitives=primitives)
     taken = f" (port {port} is in use)" if port not in (0, app.port) else ""
-    print(f"Open {app.url} in a browser{taken}; Ctrl-C ends.", flush=True)
     try:
+        print(f"Open {app.url} in a browser{taken}; Ctrl-C ends.", flush=True)
         app.run(seconds)
     except KeyboardInterrupt:
         print()
