@@ -140,6 +140,8 @@ def test_runs_that_cannot_be_probed_are_left_out_and_named(make_run, tmp_path, c
 def test_nothing_to_probe(tmp_path):
     with pytest.raises(RunError, match="There is no policy to analyse"):
         load_subjects([tmp_path / "nowhere"])
+    with pytest.raises(ValueError, match="at least one run"):
+        load_subjects([])
 
 
 def test_the_same_run_twice_is_refused(make_run):

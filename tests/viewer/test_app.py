@@ -82,6 +82,15 @@ def test_what_cannot_be_played_is_said(arguments, words, capsys):
     assert words in capsys.readouterr().err
 
 
+def test_without_viser_the_extra_is_named(monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith("prism.viewer")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
+    with pytest.raises(SystemExit):
+        main(["play", "g1-gated"])
+    assert "pip install 'prism-motor[viewer]'" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_cleanly(cast):
     command = [sys.executable, "-m", "prism.cli", "play", "g1-gated", "--port", "0"]

@@ -43,7 +43,10 @@ def draw_probes(rows: Sequence[Row], subtitle: str) -> Figure:
     labels = [_LABELS.get(name, name.replace("hidden_", "hidden layer ")) for name in features]
     axes[0, 0].set_yticks(range(len(features)), labels)
     axes[0, 0].set_ylim(len(features) - 0.5, -0.5)
-    axes[1, 1].set_xlabel("squared error / variance on held-out robots (lower is better)")
+    bars = "bars: 95 % over robots"
+    if any(len(row.probes) > 1 for row in rows):
+        bars = "bars: SD over training seeds, or 95 % over robots where there is one seed"
+    axes[1, 1].set_xlabel(f"squared error / variance on held-out robots (lower is better)\n{bars}")
     figure.suptitle(f"How well future mechanics can be read linearly   ({subtitle})", fontsize=11)
     handles = [_handle(colours[arm], arm) for arm in arms]
     columns = min(6, len(arms))

@@ -120,18 +120,19 @@ def make_table(rows: Sequence[Row]) -> dict[str, Any]:
 
 def make_gain_table(gains: Sequence[Gain]) -> dict[str, Any]:
     """Return the table of relative gains: error, then r, in per cent."""
-    columns = ["comparison", *(target.label for target in TARGETS)]
+    columns = ["relative change of error; of r, %", *(target.label for target in TARGETS)]
     lines = []
     for one in gains:
         pairs = zip(one.changes["mse"], one.changes["r"], strict=True)
-        lines.append([one.title, *(f"{_percent(mse)}; r {_percent(r)}" for mse, r in pairs)])
+        lines.append([one.title, *(f"{percent(mse)}; r {percent(r)}" for mse, r in pairs)])
     return {"columns": columns, "rows": lines}
 
 
-def _percent(change: Summary) -> str:
+def percent(change: Summary) -> str:
+    """Write a relative change."""
     if change.seeds > 1:
-        return f"{100 * change.value:+.1f} ± {100 * (change.high - change.value):.1f} %"
-    return f"{100 * change.value:+.1f} % [{100 * change.low:+.1f}, {100 * change.high:+.1f}]"
+        return f"{100 * change.value:+.1f} ± {100 * (change.high - change.value):.1f}"
+    return f"{100 * change.value:+.1f} [{100 * change.low:+.1f}, {100 * change.high:+.1f}]"
 
 
 def make_caption(findings: Findings) -> str:
@@ -145,7 +146,8 @@ def make_caption(findings: Findings) -> str:
     )
     ahead = config.horizon * findings.control_dt
     bars = (
-        f"mean ± SD over {seeds} training seeds"
+        f"mean ± SD over training seeds (up to {seeds}); for an arm with one policy, the 95 % "
+        "bootstrap interval over robots; gains between arms are over common training seeds"
         if seeds > 1
         else "95 % bootstrap intervals over robots; one policy an arm, so nothing here says how "
         "training seeds differ"

@@ -186,5 +186,6 @@ def gain(sums: np.ndarray, base: np.ndarray, name: str) -> Scored:
 
 def _resampled(sums: np.ndarray, function: Score) -> Scored:
     interval = bootstrap([sums], lambda drawn: function(drawn.sum(1)), resamples=_RESAMPLES, seed=0)
-    assert interval is not None  # there are several robots
-    return Scored(float(function(sums.sum(0))), interval.low, interval.high)
+    value = float(function(sums.sum(0)))
+    low, high = interval or (value, value)  # none for a score that is the same for all robots
+    return Scored(value, low, high)

@@ -47,6 +47,8 @@ def load_subjects(
         paths: Run folders.
         checkpoint: Which checkpoint; the newest by default.
     """
+    if not paths:
+        raise ValueError("Give at least one run folder.")
     if len({path.resolve() for path in paths}) < len(paths):
         raise ValueError(f"Give every run once, got: {', '.join(map(str, paths))}.")
     found: list[Subject] = []

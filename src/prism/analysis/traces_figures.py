@@ -46,8 +46,9 @@ def draw_tracking(traces: Sequence[Trace]) -> Figure:
         axis.grid(color=PALE, lw=0.8)
     axes[-1].set_xlabel("time, s")
     axes[-1].set_xlim(0, told.time[-1])
-    several = any(len(group) > 1 for group in arms.values())
-    bands = "range over training seeds" if several else "10 to 90 % of the robots"
+    bands = "10 to 90 % of the robots"
+    if any(len(group) > 1 for group in arms.values()):
+        bands = f"range over training seeds, or {bands} where there is one seed"
     figure.suptitle(
         f"The same commands for every arm   (mean over the past gait cycle; bands: {bands})",
         fontsize=11,

@@ -9,7 +9,6 @@ from tyro.conf import Positional
 
 if TYPE_CHECKING:
     from prism.analysis.probe_files import Findings
-    from prism.analysis.probe_summary import Summary
 
 
 def probe(
@@ -86,7 +85,7 @@ def probe(
 def _show(findings: Findings) -> None:
     from textwrap import fill
 
-    from prism.analysis.probe_files import make_caption
+    from prism.analysis.probe_files import make_caption, percent
     from prism.analysis.probe_windows import TARGETS
     from prism.analysis.text import align
 
@@ -101,13 +100,9 @@ def _show(findings: Findings) -> None:
     if findings.gains:
         print("\nRelative change of the squared error, %\n")
         changes = [
-            [one.title, *(_percent(change) for change in one.changes["mse"])]
+            [one.title, *(percent(change) for change in one.changes["mse"])]
             for one in findings.gains
         ]
         print(align([["", *header[3:]], *changes], numbers=1))
     print("\n" + fill(make_caption(findings), 100))
     print(fill(str(findings.leakage), 100))
-
-
-def _percent(change: Summary) -> str:
-    return f"{100 * change.value:+.1f} [{100 * change.low:+.1f}, {100 * change.high:+.1f}]"

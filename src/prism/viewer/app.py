@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 import torch
+import viser
 
-from prism._extras import missing_extra
 from prism.analysis.live import TopInteractions
 from prism.analysis.style import INK
 from prism.viewer.panel import Controls, Panel
@@ -22,11 +22,6 @@ from prism.viewer.scene import Scene
 from prism.viewer.session import Session
 from prism.viewer.shapes import rgb
 from prism.viewer.walker import BLUE, Walker
-
-try:
-    import viser
-except ImportError as error:
-    raise missing_extra("prism play", "viewer", error) from error
 
 _FRAME = 1 / 50
 """Shortest time between pictures, s."""

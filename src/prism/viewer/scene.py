@@ -8,19 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import viser
 
-from prism._extras import missing_extra
 from prism.analysis.style import INK
 from prism.sim.meshes import picture_model
 from prism.sim.scene import import_mujoco
 from prism.viewer.session import Session
 from prism.viewer.shapes import Rgb, body_meshes, linear, rgb
 from prism.viewer.walker import DIRECTIONS, Walker
-
-try:
-    import viser
-except ImportError as error:
-    raise missing_extra("prism play", "viewer", error) from error
 
 _ACCENT: Rgb = (26, 107, 184)
 """Colour of the robots' models that gives way to the colour of the policy."""

@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import trimesh
+from trimesh.exchange.gltf import export_glb
+from trimesh.visual import TextureVisuals
+from trimesh.visual.material import PBRMaterial
 
-from prism._extras import missing_extra
 from prism.sim.scene import import_mujoco
-
-try:
-    import trimesh
-    from trimesh.exchange.gltf import export_glb
-    from trimesh.visual import TextureVisuals
-    from trimesh.visual.material import PBRMaterial
-except ImportError as error:
-    raise missing_extra("prism play", "viewer", error) from error
 
 _SEEN = 2
 """Geoms up to this group are drawn, as in MuJoCo's own viewer."""
