@@ -69,7 +69,7 @@ def cross_predict(
     """
     width = features.shape[1]
     # Rounding alone is what this first scaling is for; each fit has its own below.
-    joined = np.concatenate([_scaled(features), _scaled(targets)], axis=1)
+    joined = _scaled(np.concatenate([features, targets], axis=1, dtype=np.float64))
     parts = np.unique(fold)
     moments_of = {part: _second_moments(joined[fold == part]) for part in parts}
     total = sum(moments_of.values())
@@ -86,9 +86,11 @@ def cross_predict(
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
-    values = values.astype(np.float64)
+    """Standardise in place: histories of many robots fill memory."""
     spread = values.std(0)
-    return (values - values.mean(0)) / np.where(spread > 0, spread, 1.0)
+    values -= values.mean(0)
+    values /= np.where(spread > 0, spread, 1.0)
+    return values
 
 
 def _second_moments(values: np.ndarray) -> np.ndarray:
