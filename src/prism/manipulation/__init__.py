@@ -1,0 +1,1 @@
+"""Arms that handle things: LIBERO and Meta-World behind one interface, experts, evaluation."""
