@@ -1,0 +1,1 @@
+"""Learning from demonstrations with LeRobot's policies, in run folders that can be trusted."""
