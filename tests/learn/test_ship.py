@@ -13,9 +13,10 @@ from prism.learn import session
 from prism.learn.evaluations import Evaluations
 from prism.learn.policy import load_policy
 from prism.learn.presets import make_config
-from prism.learn.ship import LARGEST, folder_size, ship, thin
+from prism.learn.ship import LARGEST, folder_size, ship
 from prism.locomotion.evaluation import Protocol
 from prism.runs import Run, RunError
+from prism.runs.keep import thin
 from prism.runs.shipped import SHIPPED, resolve, shipped_names, working_copy
 
 PROTOCOL = Protocol(2, 1)
@@ -84,7 +85,7 @@ def test_evaluations_of_these_weights_are_kept_and_of_others_not(trained, packag
 def test_the_record_names_no_folder_of_the_machine_it_was_made_on(package, trained):
     provenance = json.loads((package / "tiny" / "provenance.json").read_text())
     assert provenance["command"] == ["prism", "train", "--out", "run", "--x=y", "a"]
-    assert provenance["shipped"] == "the actor alone, 2 of 2 rows of metrics"
+    assert provenance["kept"] == "2 of 2 rows of metrics"
     assert provenance["commit"] == json.loads((trained / "provenance.json").read_text())["commit"]
 
 

@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from prism.cli.explain import explain
     from prism.cli.export import export
     from prism.cli.info import info
+    from prism.cli.keep import keep
     from prism.cli.params import params
     from prism.cli.physics import physics
     from prism.cli.play import play
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         embed,
         probe,
         report,
+        keep,
         export,
         sim2sim,
         video,

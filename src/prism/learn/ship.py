@@ -13,19 +13,15 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 from prism.learn.evaluations import hash_weights
 from prism.learn.policy import load_policy
 from prism.runs import Run, RunError
-from prism.runs.atomic import write_json, write_text
+from prism.runs.keep import keep_record
 from prism.runs.shipped import SHIPPED
 
 LARGEST = 2_000_000
 """Bytes that a shipped policy may have."""
-
-_ROWS = 200
-"""Rows of metrics that are kept."""
 
 
 def ship(run: str | Path, name: str, parent: Path = SHIPPED) -> Path:
@@ -69,40 +65,16 @@ def folder_size(folder: Path) -> int:
 
 def _write(source: Run, weights: str, folder: Path) -> None:
     """Fill a folder with the parts of a run that are shipped."""
-    write_json(folder / "config.json", source.config)
-    rows = source.metrics()
-    kept = thin(rows, _ROWS)
-    write_text(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
-    provenance = json.loads((source.path / "provenance.json").read_text())
-    note = f"the actor alone, {len(kept)} of {len(rows)} rows of metrics"
-    write_json(folder / "provenance.json", {**_portable(provenance), "shipped": note})
-    shipped = Run(folder, source.config)
+    keep_record(source, folder, digits=None)
+    (folder / "evaluations").mkdir(exist_ok=True)
+    for file in (folder / "evaluations").iterdir():
+        if json.loads(file.read_text()).get("policy_sha256") != weights:
+            file.unlink()
     checkpoint = source.load()
     actor = {k: v for k, v in checkpoint.tensors.items() if k.startswith("actor.")}
     kept_state = ("iteration", "seconds", "world_size")
     state = {key: checkpoint.state[key] for key in kept_state}
-    shipped.save(checkpoint.step, actor, state)
-    (folder / "evaluations").mkdir()
-    for file in sorted((source.path / "evaluations").glob("*.json")):
-        data = json.loads(file.read_text())
-        if data.get("policy_sha256") == weights:
-            data["provenance"] = _portable(data["provenance"])
-            text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-            write_text(folder / "evaluations" / file.name, text + "\n")
-
-
-def thin(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """Return about ``count`` rows, evenly spaced, with the first and the last."""
-    if len(rows) <= count:
-        return rows
-    last = len(rows) - 1
-    return [rows[round(i * last / (count - 1))] for i in range(count)]
-
-
-def _portable(provenance: dict[str, Any]) -> dict[str, Any]:
-    """Leave of every path in the command line its last part."""
-    command = [re.sub(r"[^=]*[/\\]", "", word.rstrip("/\\")) for word in provenance["command"]]
-    return {**provenance, "command": command}
+    Run(folder, source.config).save(checkpoint.step, actor, state)
 
 
 def main() -> None:
