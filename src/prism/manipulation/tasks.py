@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from prism.nn.checks import check_choice
+
+SUITES = ("metaworld", "libero_spatial", "libero_object", "libero_goal", "libero_10")
+"""All suites; the four of LIBERO have ten tasks each, Meta-World fifty."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -24,3 +29,24 @@ class Task:
     def key(self) -> str:
         """Short name, e.g. ``libero_goal/7``."""
         return f"{self.suite}/{self.index}"
+
+
+def list_tasks(suite: str) -> tuple[Task, ...]:
+    """Return the tasks of a suite, in the order of their numbers."""
+    check_choice("suite", suite, SUITES)
+    if suite == "metaworld":
+        from prism.manipulation.metaworld.catalogue import list_tasks as listed
+
+        return listed()
+    raise ValueError(f"The tasks of the suite {suite!r} are not known.")
+
+
+def find_task(suite: str, task: str | int) -> Task:
+    """Return a task by its name or its number within the suite."""
+    tasks = list_tasks(suite)
+    if str(task).isdigit():
+        if int(task) < len(tasks):
+            return tasks[int(task)]
+        raise ValueError(f"{suite} has tasks 0 to {len(tasks) - 1}, got {task}.")
+    names = [one.name for one in tasks]
+    return tasks[names.index(check_choice(f"task of {suite}", task, names))]

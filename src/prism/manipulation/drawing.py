@@ -1,0 +1,66 @@
+"""Small pictures of a scene, as fast as a machine without a graphics card can draw them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from prism.manipulation.environment import Image
+from prism.sim.rendering import RenderingError, find_backend
+from prism.sim.scene import import_mujoco
+
+
+class Drawing:
+    """Draws a compiled model from its cameras, without multisampling, shadows and reflections.
+
+    Args:
+        model: The compiled ``mjModel``.
+        size: Side of the square pictures, pixels; larger ones can be drawn too.
+    """
+
+    def __init__(self, model: Any, size: int) -> None:
+        mujoco = import_mujoco()
+        model.vis.quality.offsamples = 0
+        model.vis.global_.offwidth, model.vis.global_.offheight = size, size
+        backend = find_backend()
+        try:
+            self._context = importlib.import_module(f"mujoco.{backend}").GLContext(size, size)
+            self._context.make_current()
+        except Exception as error:  # every backend fails in its own way
+            raise RenderingError(
+                f"Cannot draw with MUJOCO_GL={backend}: {error} Unset it to choose automatically."
+            ) from error
+        self._drawing = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._drawing)
+        self._scene = mujoco.MjvScene(model, maxgeom=2000)
+        for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
+            self._scene.flags[flag.value] = False
+        self._option = mujoco.MjvOption()
+        self._camera = mujoco.MjvCamera()
+        self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
+        self._model, self._largest = model, size
+
+    def draw(self, data: Any, camera: str, size: int) -> Image:
+        """Return a picture (size, size, 3) of the scene as ``data`` holds it."""
+        mujoco = import_mujoco()
+        self._context.make_current()
+        if size > self._largest:
+            mujoco.mjr_resizeOffscreen(size, size, self._drawing)
+            self._largest = size
+        self._camera.fixedcamid = self._model.camera(camera).id
+        mujoco.mjv_updateScene(
+            self._model, data, self._option, None, self._camera,
+            mujoco.mjtCatBit.mjCAT_ALL.value, self._scene,
+        )  # fmt: skip
+        view = mujoco.MjrRect(0, 0, size, size)
+        mujoco.mjr_render(view, self._scene, self._drawing)
+        picture = np.empty((size, size, 3), dtype=np.uint8)
+        mujoco.mjr_readPixels(picture, None, view, self._drawing)
+        return picture[::-1]
+
+    def close(self) -> None:
+        """Free the renderer; in this order and before the interpreter ends, or OSMesa complains."""
+        self._drawing.free()
+        self._context.free()

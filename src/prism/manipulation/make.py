@@ -1,0 +1,45 @@
+"""Environments and experts by task; a suite's packages are imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from prism.manipulation.environment import Environment
+from prism.manipulation.expert import Expert
+from prism.manipulation.tasks import Task
+
+
+def make_environment(
+    task: Task, *, cameras: Sequence[str] | None = None, image_size: int = 128, seed: int = 0
+) -> Environment:
+    """Build the environment of a task.
+
+    Args:
+        task: Which task, from :func:`prism.manipulation.tasks.find_task`.
+        cameras: Which cameras are drawn; default: the suite's two.
+        image_size: Side of the square images, pixels.
+        seed: Seed of resets that are given none.
+    """
+    options: dict[str, Any] = {} if cameras is None else {"cameras": tuple(cameras)}
+    if task.suite == "metaworld":
+        from prism.manipulation.metaworld.environment import MetaWorldEnvironment
+
+        return MetaWorldEnvironment(task, image_size=image_size, seed=seed, **options)
+    raise ValueError(f"There is no environment for the suite {task.suite!r}.")
+
+
+def make_expert(environment: Environment, seed: int = 0) -> Expert:
+    """Build the scripted expert of an environment's task.
+
+    Args:
+        environment: What it acts in and looks into.
+        seed: Seed of what is random in it.
+    """
+    if environment.task.suite == "metaworld":
+        from prism.manipulation.metaworld.environment import MetaWorldEnvironment
+        from prism.manipulation.metaworld.expert import MetaWorldExpert
+
+        assert isinstance(environment, MetaWorldEnvironment)
+        return MetaWorldExpert(environment)
+    raise ValueError(f"There are no experts for the suite {environment.task.suite!r}.")

@@ -1,0 +1,1 @@
+"""Meta-World 3: fifty tasks of one arm, without downloads."""
