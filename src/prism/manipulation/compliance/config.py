@@ -1,0 +1,58 @@
+"""Settings of the compliance baselines, and those of the paper by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prism.nn.checks import check_choice
+
+SOURCES = ("actuators", "contacts")
+"""Where the force comes from: what the arm itself feels, or what only a simulator knows."""
+
+
+@dataclass(frozen=True)
+class ComplianceConfig:
+    """How the executed translation yields to the force at the hand."""
+
+    source: str = "actuators"
+    """``actuators``: estimated from the torques of the arm; ``contacts``: told by the simulator."""
+    gain: float = 0.015
+    """Change of the action per newton, k_f."""
+    delay: int = 2
+    """Control steps that the force is late, d."""
+    smoothing: float = 0.90
+    """Share of the past in the moving average of the force."""
+    noise: float = 0.15
+    """Standard deviation of the noise on every component of the force, N; before the average."""
+    damping: float = 1e-4
+    """Added to the diagonal of J J^T, epsilon; of no use with ``contacts``."""
+    clip: float = 0.05
+    """Largest change of every component of the action."""
+
+    def __post_init__(self) -> None:
+        check_choice("compliance source", self.source, SOURCES)
+        if self.delay < 0:
+            raise ValueError(f"Compliance: the delay must not be negative, got {self.delay}.")
+        if not 0 <= self.smoothing < 1:
+            raise ValueError(
+                f"Compliance: smoothing must be from 0 to below 1, got {self.smoothing}."
+            )
+        for name in ("gain", "noise", "clip"):
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"Compliance: {name} must not be negative, got {getattr(self, name)}."
+                )
+        if self.damping <= 0:
+            raise ValueError(f"Compliance: damping must be positive, got {self.damping}.")
+
+
+COMPLIANCE = {
+    "mcc-sensorless": ComplianceConfig(),
+    "mcc-oracle": ComplianceConfig(source="contacts", delay=0, noise=0.0),
+}
+"""The two baselines of the paper by name; the second cannot be deployed."""
+
+
+def find_compliance(name: str) -> ComplianceConfig:
+    """Return a baseline by name."""
+    return COMPLIANCE[check_choice("compliance baseline", name, COMPLIANCE)]
