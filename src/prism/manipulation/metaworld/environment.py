@@ -117,6 +117,12 @@ class MetaWorldEnvironment:
         self._steps += 1
         return Step(self._observe(images), bool(info["success"]), self._steps >= self.task.horizon)
 
+    def target(self) -> tuple[Array, Array]:
+        """Return where the hand is drawn to: position and quaternion (w x y z) of the mocap."""
+        data = self._env.data
+        turn = data.mocap_quat[0]
+        return data.mocap_pos[0].copy(), turn / np.linalg.norm(turn)
+
     def raw_observation(self) -> Array:
         """Return what Meta-World's own policies look at (39 values, with the goal)."""
         return self._raw

@@ -1,0 +1,1 @@
+"""Demonstrations of scripted experts: recorded, written as LeRobotDataset, read into memory."""

@@ -1,0 +1,175 @@
+"""Collecting demonstrations: interrupted at any time, it goes on where it was.
+
+Every attempt has its own seed, so a collection that was interrupted ends with the same episodes as
+one that was not. Attempts are kept beside the dataset until all are there::
+
+    OUT.partial/
+        collection.json      what is being collected
+        000000.npz           a demonstration
+        000001.failed        an attempt that did not solve the task
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from prism.manipulation.demonstrations.episode import load_episode, record, save_episode
+from prism.manipulation.demonstrations.features import make_features
+from prism.manipulation.demonstrations.writing import ORIGIN, write_dataset
+from prism.manipulation.environment import Environment
+from prism.manipulation.make import make_environment, make_expert
+from prism.manipulation.tasks import Task, find_task
+from prism.nn.checks import check_size
+from prism.runs import collect_provenance
+from prism.runs.atomic import write_json
+
+SEEDS_APART = 1_000_000
+"""Attempts that fit between two seeds."""
+
+
+@dataclass(frozen=True)
+class CollectionConfig:
+    """What to collect."""
+
+    suite: str
+    """The suite."""
+    task: str
+    """Name of the task."""
+    episodes: int = 50
+    """Demonstrations that solve the task."""
+    image_size: int = 64
+    """Side of the images, pixels; 0 for none."""
+    seed: int = 1
+    """Seed of resets and experts."""
+    hold: int = 8
+    """Steps recorded after success."""
+
+    def __post_init__(self) -> None:
+        check_size("demonstrations", "episodes", self.episodes)
+        for name in ("image_size", "seed", "hold"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}.")
+
+    @property
+    def most_attempts(self) -> int:
+        """After how many attempts an expert that fails too often is given up on."""
+        return 3 * self.episodes + 10
+
+
+class Collection:
+    """Demonstrations being collected for a dataset.
+
+    Args:
+        config: What to collect.
+        out: The dataset's folder; it must not exist.
+    """
+
+    def __init__(self, config: CollectionConfig, out: Path) -> None:
+        self.config, self.out = config, out
+        self.task: Task = find_task(config.suite, config.task)
+        if out.exists():
+            raise ValueError(
+                f"{out} exists already{_describe(out)}. Choose another folder by --out."
+            )
+        self.folder = out.with_name(f"{out.name}.partial")
+        file = self.folder / "collection.json"
+        wanted = asdict(config)
+        if file.is_file():
+            found = json.loads(file.read_text())
+            if found != wanted:
+                raise ValueError(
+                    f"{self.folder} holds an unfinished collection with other settings: {found}. "
+                    "Go on with the same settings, delete it, or choose another folder by --out."
+                )
+        else:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_json(file, wanted)
+
+    @property
+    def done(self) -> list[Path]:
+        """Demonstrations so far."""
+        return sorted(self.folder.glob("*.npz"))
+
+    @property
+    def failures(self) -> list[int]:
+        """Attempts that did not solve the task."""
+        return sorted(int(file.stem) for file in self.folder.glob("*.failed"))
+
+    def collect(self, report: Callable[[bool], None] | None = None) -> None:
+        """Record what is missing; ``report`` is told after every attempt whether it succeeded."""
+        missing = self.config.episodes - len(self.done)
+        if missing <= 0:
+            return
+        environment = self._environment()
+        try:
+            attempt = len(self.done) + len(self.failures)
+            while missing > 0:
+                if attempt >= self.config.most_attempts:
+                    raise ValueError(
+                        f"The expert solved {self.task.name} in {len(self.done)} of {attempt} "
+                        f"attempts only, too few for {self.config.episodes} demonstrations. "
+                        f"Those there are stay in {self.folder}; ask for fewer episodes."
+                    )
+                seed = SEEDS_APART * self.config.seed + attempt
+                expert = make_expert(environment, seed)
+                images = self.config.image_size > 0
+                episode = record(
+                    environment, expert, seed=seed, hold=self.config.hold, images=images
+                )
+                if episode is None:
+                    (self.folder / f"{attempt:06d}.failed").touch()
+                else:
+                    save_episode(episode, self.folder / f"{attempt:06d}.npz")
+                    missing -= 1
+                attempt += 1
+                if report is not None:
+                    report(episode is not None)
+        finally:
+            environment.close()
+
+    def finish(self, report: Callable[[], None] | None = None) -> dict[str, Any]:
+        """Write the dataset, remove the attempts and return what the dataset says of itself."""
+        environment = self._environment()
+        try:
+            features = make_features(environment, images=self.config.image_size > 0)
+            rate = round(1 / environment.control_seconds)
+        finally:
+            environment.close()
+        failures = self.failures
+        origin = {
+            "collection": asdict(self.config),
+            "attempts": len(self.done) + len(failures),
+            "failed_attempts": failures,
+            "provenance": collect_provenance(),
+        }
+        write_dataset(
+            self.out,
+            (load_episode(file) for file in self.done),
+            features=features,
+            frames_per_second=rate,
+            suite=self.task.suite,
+            instruction=self.task.instruction,
+            origin=origin,
+            report=report,
+        )
+        shutil.rmtree(self.folder)
+        return origin
+
+    def _environment(self) -> Environment:
+        if self.config.image_size == 0:
+            return make_environment(self.task, cameras=())
+        return make_environment(self.task, image_size=self.config.image_size)
+
+
+def _describe(out: Path) -> str:
+    """Say what a folder holds, if it is a dataset of ours."""
+    try:
+        found = json.loads((out / ORIGIN).read_text())["collection"]
+        return f" with {found['episodes']} demonstrations of {found['suite']} {found['task']}"
+    except (OSError, ValueError, KeyError):
+        return ""
