@@ -4,8 +4,9 @@ import shutil
 import numpy as np
 import pytest
 
+from prism.analysis.probe_core import ANY_ARM
 from prism.analysis.probe_files import collect_findings
-from prism.analysis.probe_study import ANY_ARM, ProbeConfig, run_study, untrained
+from prism.analysis.probe_study import ProbeConfig, run_study, untrained
 from prism.analysis.probe_summary import collect_gains, collect_rows
 from prism.analysis.probe_windows import TARGETS
 from prism.analysis.subjects import load_subjects, same_layout
@@ -32,7 +33,7 @@ def test_all_arms_are_probed_on_the_same_windows(shared):
     assert [p.features for p in shared.probes if p.arm == ANY_ARM] == ["raw"]
     counts = {tuple(p.sums[:, 0, 0]) for p in shared.probes}
     assert len(counts) == 1
-    assert shared.robots == 12  # ten, shared by three policies
+    assert shared.units == 12  # ten, shared by three policies
     seeds = [(p.arm, p.training_seed) for p in shared.probes if p.features == "hidden_1"]
     assert seeds == [("mlp", 1), ("gated", 1), ("gated", 2)]
 
@@ -108,7 +109,7 @@ def test_one_policy_can_walk_for_all(make_run, tmp_path, capsys):
     options = ["--envs", "8", "--seconds", "1.2", "--out", str(tmp_path), "--reference", runs[1]]
     main(["probe", *runs, *options])
     data = json.loads((tmp_path / "probe.json").read_text())
-    assert data["walked"] == runs[1:]
+    assert data["recorded"] == runs[1:]
     assert [run["arm"] for run in data["runs"]] == ["mlp", "gated"]
     with pytest.raises(SystemExit):
         main(["probe", *runs, "--reference", str(make_run("mlp", "laptop"))])

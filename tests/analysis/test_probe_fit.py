@@ -9,13 +9,18 @@ from sklearn.preprocessing import StandardScaler
 from prism.analysis.probe_fit import (
     cross_predict,
     folds_at_random,
-    folds_by_robot,
+    folds_by_unit,
     gain,
     mean_squared_error,
     moments,
     pearson,
     score,
 )
+from prism.analysis.probe_windows import WALKING
+
+
+def folds_by_robot(robot, seed):
+    return folds_by_unit(robot, seed, WALKING)
 
 
 @pytest.fixture
@@ -74,7 +79,8 @@ def test_no_robot_is_on_both_sides(data):
 
 
 def test_too_few_robots_are_refused():
-    with pytest.raises(ValueError, match="4 robots walked upright long enough, at least 5"):
+    message = "4 robots have upright windows, at least 5 are needed.*a policy that walks"
+    with pytest.raises(ValueError, match=message):
         folds_by_robot(np.array([0, 1, 2, 3, 3]), seed=0)
 
 

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from prism.analysis.probe_windows import TARGETS, cut_windows, join_windows
+from prism.analysis.probe_data import join_windows
+from prism.analysis.probe_windows import TARGETS, cut_windows
 from prism.analysis.quantities import TOTALS
 from prism.analysis.rollouts import Columns, Rollout
 
@@ -89,7 +90,7 @@ def test_windows_without_jumps_alone_count(name):
 def test_robots_of_different_rollouts_stay_apart():
     one, two = cut_windows(make_rollout((10, 12)), 4), cut_windows(make_rollout((9,)), 4)
     joined = join_windows([one, two])
-    assert np.unique(joined.robot).tolist() == [0, 1, 2]
+    assert np.unique(joined.unit).tolist() == [0, 1, 2]
     assert joined.episodes == 3
     assert len(joined) == len(one) + len(two)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from prism.analysis.probe_study import ANY_ARM, UNTRAINED
+from prism.analysis.probe_core import ANY_ARM, UNTRAINED
+from prism.analysis.probe_data import Domain
 from prism.analysis.probe_summary import Row, feature_rank
-from prism.analysis.probe_windows import TARGETS
 from prism.analysis.style import BAND, INK, PALE, arm_colours, new_figure
 
 if TYPE_CHECKING:
@@ -22,16 +22,22 @@ _LABELS = {
 }
 
 
-def draw_probes(rows: Sequence[Row], subtitle: str) -> Figure:
+_COLUMNS = 3
+"""Most panels side by side."""
+
+
+def draw_probes(rows: Sequence[Row], domain: Domain, subtitle: str) -> Figure:
     """Draw the error of every feature and arm, one panel a target."""
     features = sorted({row.features for row in rows}, key=feature_rank)
     arms = [arm for arm in dict.fromkeys(row.arm for row in rows) if arm != ANY_ARM]
     colours = arm_colours(arm for arm in arms if not arm.endswith(UNTRAINED))
     colours |= {arm: colours[arm.removesuffix(UNTRAINED)] for arm in arms}
-    height = 1.5 + 2 * (0.6 + len(features) * max(0.28, 0.1 * len(arms) + 0.06))
+    across = min(_COLUMNS, len(domain.targets))
+    down = -(-len(domain.targets) // across)
+    height = 1.5 + down * (0.6 + len(features) * max(0.28, 0.1 * len(arms) + 0.06))
     figure = new_figure(10.5, height)
-    axes = figure.subplots(2, 3, sharey=True)
-    for axis, (index, target) in zip(axes.flat, enumerate(TARGETS), strict=True):
+    axes = figure.subplots(down, across, sharey=True, squeeze=False)
+    for axis, (index, target) in zip(axes.flat, enumerate(domain.targets), strict=True):
         for row in rows:
             _mark(axis, row, index, features.index(row.features), arms, colours)
         for place in range(0, len(features), 2):
@@ -43,10 +49,13 @@ def draw_probes(rows: Sequence[Row], subtitle: str) -> Figure:
     labels = [_LABELS.get(name, name.replace("hidden_", "hidden layer ")) for name in features]
     axes[0, 0].set_yticks(range(len(features)), labels)
     axes[0, 0].set_ylim(len(features) - 0.5, -0.5)
-    bars = "bars: 95 % over robots"
+    bars = f"bars: 95 % over {domain.units}"
     if any(len(row.probes) > 1 for row in rows):
-        bars = "bars: SD over training seeds, or 95 % over robots where there is one seed"
-    axes[1, 1].set_xlabel(f"squared error / variance on held-out robots (lower is better)\n{bars}")
+        bars = f"bars: SD over training seeds, or 95 % over {domain.units} where there is one seed"
+    label = f"squared error / variance on held-out {domain.units} (lower is better)\n{bars}"
+    # Three panels are too narrow for it each.
+    for axis in axes[-1, 1:2] if across == _COLUMNS else axes[-1]:
+        axis.set_xlabel(label)
     figure.suptitle(f"How well future mechanics can be read linearly   ({subtitle})", fontsize=11)
     handles = [_handle(colours[arm], arm) for arm in arms]
     columns = min(6, len(arms))

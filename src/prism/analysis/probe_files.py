@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from prism.analysis.probe_core import FitConfig, Probe, Study
+from prism.analysis.probe_data import Domain
 from prism.analysis.probe_figure import draw_probes
 from prism.analysis.probe_fit import SCORES, score
-from prism.analysis.probe_study import Probe, ProbeConfig, Study
 from prism.analysis.probe_summary import (
     Gain,
     Leakage,
@@ -21,9 +22,7 @@ from prism.analysis.probe_summary import (
     collect_rows,
     measure_leakage,
 )
-from prism.analysis.probe_windows import TARGETS
 from prism.analysis.style import STYLE, save_png
-from prism.analysis.subjects import Subject
 from prism.runs import collect_provenance, to_dict
 from prism.runs.atomic import write_json
 
@@ -38,7 +37,7 @@ class Findings:
     """A study with everything that is shown of it."""
 
     study: Study
-    config: ProbeConfig
+    config: FitConfig
     control_dt: float
     """Control step, s."""
     rows: list[Row]
@@ -51,7 +50,7 @@ class Findings:
         return max(len(row.probes) for row in self.rows)
 
 
-def collect_findings(study: Study, config: ProbeConfig, control_dt: float) -> Findings:
+def collect_findings(study: Study, config: FitConfig, control_dt: float) -> Findings:
     """Work out all that is shown of a study."""
     rows = collect_rows(study)
     gains = collect_gains(rows, across=not config.own)
@@ -60,8 +59,8 @@ def collect_findings(study: Study, config: ProbeConfig, control_dt: float) -> Fi
 
 def write_probes(
     findings: Findings,
-    subjects: Sequence[Subject],
-    sources: Sequence[Subject],
+    runs: Sequence[dict[str, Any]],
+    sources: Sequence[Path],
     left_out: Sequence[str],
     folder: Path,
 ) -> list[Path]:
@@ -69,8 +68,8 @@ def write_probes(
 
     Args:
         findings: The study.
-        subjects: Policies that were probed.
-        sources: Policies that walked.
+        runs: About the policies that were probed.
+        sources: Runs whose policies acted for the recording.
         left_out: A sentence about every run that was left out.
         folder: Where to.
     """
@@ -78,6 +77,7 @@ def write_probes(
 
     folder.mkdir(parents=True, exist_ok=True)
     study = findings.study
+    domain = study.domain
     file = folder / "probe.json"
     write_json(
         file,
@@ -85,31 +85,32 @@ def write_probes(
             "schema": SCHEMA,
             "title": TITLE,
             "caption": make_caption(findings),
-            "table": make_table(findings.rows),
-            "gains_table": make_gain_table(findings.gains),
+            "table": make_table(findings.rows, domain),
+            "gains_table": make_gain_table(findings.gains, domain),
             "leakage": {**asdict(findings.leakage), "text": str(findings.leakage)},
             "config": to_dict(findings.config),
-            "targets": [asdict(target) for target in TARGETS],
+            "targets": [asdict(target) for target in domain.targets],
             "windows": study.windows,
             "episodes": study.episodes,
-            "robots": study.robots,
-            "runs": [subject.about for subject in subjects],
-            "walked": [str(source.path) for source in sources],
+            domain.units: study.units,
+            "runs": list(runs),
+            "recorded": [str(source) for source in sources],
             "left_out": list(left_out),
-            "probes": [_record(probe) for row in findings.rows for probe in row.probes],
-            "gains": [_gain_record(one) for one in findings.gains],
+            "probes": [_record(probe, domain) for row in findings.rows for probe in row.probes],
+            "gains": [_gain_record(one, domain) for one in findings.gains],
             "provenance": collect_provenance(),
         },
     )
-    subtitle = f"t+1..t+{findings.config.horizon}, {study.robots} robots, {study.windows} windows"
+    ahead = f"t+1..t+{findings.config.horizon}"
+    subtitle = f"{ahead}, {study.units} {domain.units}, {study.windows} windows"
     with rc_context(STYLE):
-        picture = save_png(draw_probes(findings.rows, subtitle), folder / "probe.png")
+        picture = save_png(draw_probes(findings.rows, domain, subtitle), folder / "probe.png")
     return [file, picture]
 
 
-def make_table(rows: Sequence[Row]) -> dict[str, Any]:
+def make_table(rows: Sequence[Row], domain: Domain) -> dict[str, Any]:
     """Return the table of all scores: error with its interval, then r."""
-    columns = ["arm", "features", "directions", *(target.label for target in TARGETS)]
+    columns = ["arm", "features", "directions", *(target.label for target in domain.targets)]
     lines = []
     for row in rows:
         pairs = zip(row.scores["mse"], row.scores["r"], strict=True)
@@ -118,9 +119,9 @@ def make_table(rows: Sequence[Row]) -> dict[str, Any]:
     return {"columns": columns, "rows": lines}
 
 
-def make_gain_table(gains: Sequence[Gain]) -> dict[str, Any]:
+def make_gain_table(gains: Sequence[Gain], domain: Domain) -> dict[str, Any]:
     """Return the table of relative gains: error, then r, in per cent."""
-    columns = ["relative change of error; of r, %", *(target.label for target in TARGETS)]
+    columns = ["relative change of error; of r, %", *(target.label for target in domain.targets)]
     lines = []
     for one in gains:
         pairs = zip(one.changes["mse"], one.changes["r"], strict=True)
@@ -138,6 +139,7 @@ def percent(change: Summary) -> str:
 def make_caption(findings: Findings) -> str:
     """Say what the numbers are."""
     study, config, seeds = findings.study, findings.config, findings.seeds
+    unit, units = study.domain.unit, study.domain.units
     whose = "its own" if config.own else "the same for all arms"
     fair = (
         "Features with more directions can predict more: compare equal ones."
@@ -147,23 +149,23 @@ def make_caption(findings: Findings) -> str:
     ahead = config.horizon * findings.control_dt
     bars = (
         f"mean ± SD over training seeds (up to {seeds}); for an arm with one policy, the 95 % "
-        "bootstrap interval over robots; gains between arms are over common training seeds"
+        f"bootstrap interval over {units}; gains between arms are over common training seeds"
         if seeds > 1
-        else "95 % bootstrap intervals over robots; one policy an arm, so nothing here says how "
+        else f"95 % bootstrap intervals over {units}; one policy an arm, so nothing here says how "
         "training seeds differ"
     )
     return (
         f"Least-squares probes of frozen features for the {config.horizon} control steps "
-        f"({ahead:.2f} s) after t. {study.windows} upright windows, {whose}, from "
-        f"{study.episodes} episodes of {study.robots} robots (condition {config.condition}). "
-        "Squared error in units of the target's variance, Pearson r; every robot is predicted by "
+        f"({ahead:.2f} s) after t. {study.windows} {study.domain.windows}, {whose}, from "
+        f"{config.origin(study)}. "
+        f"Squared error in units of the target's variance, Pearson r; every {unit} is predicted by "
         f"probes that never saw it (5 parts). Values: {bars}. {fair}"
     )
 
 
-def _record(probe: Probe) -> dict[str, Any]:
+def _record(probe: Probe, domain: Domain) -> dict[str, Any]:
     found = {}
-    for i, target in enumerate(TARGETS):
+    for i, target in enumerate(domain.targets):
         scores = {name: vars(score(probe.sums[:, i], name)) for name in SCORES}
         leaky = SCORES["mse"](np.sum(probe.leaky_sums[:, i], axis=0))
         found[target.name] = {**scores, "random_split_mse": float(leaky)}
@@ -177,7 +179,7 @@ def _record(probe: Probe) -> dict[str, Any]:
     }
 
 
-def _gain_record(one: Gain) -> dict[str, Any]:
+def _gain_record(one: Gain, domain: Domain) -> dict[str, Any]:
     return {
         "arm": one.row.arm,
         "features": one.row.features,
@@ -185,6 +187,6 @@ def _gain_record(one: Gain) -> dict[str, Any]:
         "base_features": one.base.features,
         "targets": {
             target.name: {name: vars(values[i]) for name, values in one.changes.items()}
-            for i, target in enumerate(TARGETS)
+            for i, target in enumerate(domain.targets)
         },
     }

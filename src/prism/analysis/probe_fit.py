@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prism.analysis.probe_data import Domain
 from prism.statistics import bootstrap
 
 _FOLDS = 5
@@ -19,18 +20,19 @@ _PRECISION = 1e-6
 """Directions with less than this share of the largest spread are rounding noise of float32."""
 
 
-def folds_by_robot(robot: np.ndarray, seed: int) -> np.ndarray:
-    """Give every robot, with all of its windows, to one part; return the part of every window.
+def folds_by_unit(unit: np.ndarray, seed: int, domain: Domain) -> np.ndarray:
+    """Give every unit, with all of its windows, to one part; return the part of every window.
 
     Args:
-        robot: Which robot every window belongs to.
+        unit: Which unit every window belongs to.
         seed: Seed of the choice.
+        domain: What units are.
     """
-    names, index = np.unique(robot, return_inverse=True)
+    names, index = np.unique(unit, return_inverse=True)
     if len(names) < _FOLDS:
         raise ValueError(
-            f"Probes: {len(names)} robots walked upright long enough, at least {_FOLDS} are needed "
-            "to hold some out. Record more robots or a longer time, or a policy that walks."
+            f"Probes: {len(names)} {domain.units} have {domain.windows}, at least {_FOLDS} are "
+            f"needed to hold some out. {domain.advice}"
         )
     parts = np.random.default_rng(seed).permutation(len(names)) % _FOLDS
     return parts[index.reshape(-1)]
@@ -86,7 +88,7 @@ def cross_predict(
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
-    """Standardise in place: histories of many robots fill memory."""
+    """Standardise in place: histories of many windows fill memory."""
     spread = values.std(0)
     values -= values.mean(0)
     values /= np.where(spread > 0, spread, 1.0)
@@ -143,19 +145,19 @@ SCORES: dict[str, Score] = {"mse": mean_squared_error, "r": pearson}
 """Scores by name."""
 
 
-def moments(prediction: Prediction, robot: np.ndarray) -> np.ndarray:
-    """Return what all scores are made of, summed over the windows of every robot.
+def moments(prediction: Prediction, unit: np.ndarray) -> np.ndarray:
+    """Return what all scores are made of, summed over the windows of every unit.
 
     Args:
         prediction: The prediction.
-        robot: Which robot every window belongs to.
+        unit: Which unit every window belongs to.
 
     Returns:
-        (robots, targets, 7): sums of 1, y, p, y^2, p^2, y p and (y - p)^2.
+        (units, targets, 7): sums of 1, y, p, y^2, p^2, y p and (y - p)^2.
     """
     y, p = prediction.truth, prediction.value
     terms = np.stack([np.ones_like(y), y, p, y * y, p * p, y * p, (y - p) ** 2], axis=-1)
-    index = np.unique(robot, return_inverse=True)[1].reshape(-1)
+    index = np.unique(unit, return_inverse=True)[1].reshape(-1)
     sums = np.zeros((int(index.max()) + 1, *terms.shape[1:]))
     np.add.at(sums, index, terms)
     return sums
@@ -163,7 +165,7 @@ def moments(prediction: Prediction, robot: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Scored:
-    """A score with its 95 % interval over robots."""
+    """A score with its 95 % interval over units."""
 
     value: float
     low: float
@@ -171,12 +173,12 @@ class Scored:
 
 
 def score(sums: np.ndarray, name: str) -> Scored:
-    """Score one target, (robots, 7)."""
+    """Score one target, (units, 7)."""
     return _resampled(sums, SCORES[name])
 
 
 def gain(sums: np.ndarray, base: np.ndarray, name: str) -> Scored:
-    """Return the relative change of a score against a base on the same robots, of one target."""
+    """Return the relative change of a score against a base on the same units, of one target."""
     function = SCORES[name]
 
     def change(both: np.ndarray) -> np.ndarray:
@@ -189,5 +191,5 @@ def gain(sums: np.ndarray, base: np.ndarray, name: str) -> Scored:
 def _resampled(sums: np.ndarray, function: Score) -> Scored:
     interval = bootstrap([sums], lambda drawn: function(drawn.sum(1)), resamples=_RESAMPLES, seed=0)
     value = float(function(sums.sum(0)))
-    low, high = interval or (value, value)  # none for a score that is the same for all robots
+    low, high = interval or (value, value)  # none for a score that is the same for all units
     return Scored(value, low, high)

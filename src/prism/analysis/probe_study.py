@@ -1,21 +1,24 @@
-"""A probe study: record, cut windows, and probe every feature of every policy on them."""
+"""A probe study of walking: record, cut windows, and probe every feature of every policy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-import numpy as np
 import torch
 
 from prism.analysis.features import feature_names, read_features
-from prism.analysis.probe_fit import (
-    cross_predict,
-    folds_at_random,
-    folds_by_robot,
-    moments,
+from prism.analysis.probe_core import (
+    UNTRAINED,
+    FitConfig,
+    Network,
+    Study,
+    fit_probes,
+    join_studies,
 )
-from prism.analysis.probe_windows import Windows, cut_windows, join_windows
+from prism.analysis.probe_data import Windows, join_windows
+from prism.analysis.probe_windows import WALKING, cut_windows
 from prism.analysis.recording import record
 from prism.analysis.subjects import Subject
 from prism.learn.algorithm import make_actor
@@ -24,83 +27,34 @@ from prism.locomotion.conditions import find_condition
 from prism.locomotion.config import TaskConfig
 from prism.nn.checks import check_size
 
-ANY_ARM = "any"
-"""Arm of features that are the same for all: the raw observation on shared windows."""
-
-UNTRAINED = " (untrained)"
-"""End of the name of an arm whose networks have random weights."""
-
 _PUSHES = {"push_every": 1.0, "push_velocity": 0.2, "push_angular_velocity": 0.4}
 """Pushes during the recording, as in the paper's protocol: s, m/s, rad/s."""
 
 
 @dataclass(frozen=True)
-class ProbeConfig:
-    """How probes are made."""
+class ProbeConfig(FitConfig):
+    """How probes of walking are made."""
 
-    own: bool = False
-    """Whether every policy is probed on its own states instead of the same for all."""
     condition: str = "pushes"
     """Condition of the recording; pushes come every second."""
-    horizon: int = 5
-    """Control steps that targets look ahead."""
     envs: int = 96
     """Robots: of every policy on its own states, else of all policies together."""
     seconds: float = 8.0
     """How long they walk."""
-    seed: int = 201
-    """Seed of the recording and of the split."""
-    untrained: bool = False
-    """Whether every network is also probed with random weights."""
-    directions: int | None = None
-    """Principal directions of every feature that are used, so that wide ones have no advantage."""
     threads: int = 1
     """Threads of the simulation."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         find_condition(self.condition)
-        for name in ("horizon", "envs", "threads"):
+        for name in ("envs", "threads"):
             check_size("Probes", name, getattr(self, name))
-        if self.directions is not None:
-            check_size("Probes", "directions", self.directions)
         if not 1 <= self.seconds <= 600:
             raise ValueError(f"Probes: seconds must be from 1 to 600, got {self.seconds}.")
-        if self.seed < 0:
-            raise ValueError(f"Probes: the seed must not be negative, got {self.seed}.")
 
-
-@dataclass(frozen=True)
-class Probe:
-    """One feature of one policy, probed for all targets."""
-
-    arm: str
-    """Arm of the policy, or :data:`ANY_ARM`."""
-    training_seed: int | None
-    """Training seed of the policy; none for features that are the same for all."""
-    features: str
-    """Name of the feature."""
-    width: int
-    """How many numbers the feature has."""
-    rank: int
-    """How many of its directions were used: all independent ones, unless told otherwise."""
-    sums: np.ndarray
-    """Moments of every robot, predicted by probes that never saw it, (robots, targets, 7)."""
-    leaky_sums: np.ndarray
-    """The same when windows are split at random, so that probes have seen every robot."""
-
-
-@dataclass(frozen=True)
-class Study:
-    """All probes, and what they were made on."""
-
-    probes: list[Probe]
-    """One per policy and feature."""
-    windows: int
-    """Windows, of one policy if every policy has its own."""
-    episodes: int
-    """Episodes that they come from."""
-    robots: int
-    """Robots that they come from."""
+    def origin(self, study: Study) -> str:
+        """Say where the windows of a study come from."""
+        return f"{study.episodes} episodes of {study.units} robots (condition {self.condition})"
 
 
 def count_work(subjects: Sequence[Subject], config: ProbeConfig, sources: int) -> int:
@@ -126,11 +80,12 @@ def run_study(
         report: Called after every piece of work.
     """
     if config.own:
-        studies = [
-            _probe([one], _record([one], config, config.envs, report), config, report)
-            for one in subjects
-        ]
-        return replace(studies[0], probes=[p for study in studies for p in study.probes])
+        return join_studies(
+            [
+                _probe([one], _record([one], config, config.envs, report), config, report)
+                for one in subjects
+            ]
+        )
     share = max(4, -(-config.envs // len(sources)))
     return _probe(subjects, _record(sources, config, share, report), config, report)
 
@@ -171,34 +126,13 @@ def _probe(
     config: ProbeConfig,
     report: Callable[[], None] | None,
 ) -> Study:
-    fold = folds_by_robot(windows.robot, config.seed)
-    leaky_fold = folds_at_random(len(windows), config.seed)
-    probes: dict[tuple[str, int | None, str], Probe] = {}
     policies = [(s.arm, s.policy) for s in subjects]
     if config.untrained:
         policies += [(s.arm + UNTRAINED, untrained(s.policy)) for s in subjects]
-    for arm, policy in policies:
-        for name, values in read_features(policy, windows.observations).items():
-            shared = name == "raw" and not config.own
-            key = (ANY_ARM, None, name) if shared else (arm, policy.config.seed, name)
-            if key not in probes:
-                found = cross_predict(values, windows.targets, fold, config.directions)
-                leaky = cross_predict(values, windows.targets, leaky_fold, config.directions)
-                probes[key] = Probe(
-                    *key,
-                    width=values.shape[1],
-                    rank=found.rank,
-                    sums=moments(found, windows.robot),
-                    leaky_sums=moments(leaky, windows.robot),
-                )
-            if report is not None:
-                report()
-    return Study(
-        probes=list(probes.values()),
-        windows=len(windows),
-        episodes=windows.episodes,
-        robots=len(np.unique(windows.robot)),
-    )
+    networks = [
+        Network(arm, policy.config.seed, partial(read_features, policy)) for arm, policy in policies
+    ]
+    return fit_probes(networks, windows, WALKING, config, report)
 
 
 def untrained(policy: Policy) -> Policy:

@@ -6,9 +6,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from prism.analysis.probe_core import ANY_ARM, UNTRAINED, Probe, Study
 from prism.analysis.probe_fit import SCORES, Scored, gain, score
-from prism.analysis.probe_study import ANY_ARM, UNTRAINED, Probe, Study
-from prism.analysis.probe_windows import TARGETS
 from prism.statistics import estimate
 
 _ORDER = ("raw", "first_order", "polynomial", "conditioner")
@@ -17,14 +16,14 @@ _ORDER = ("raw", "first_order", "polynomial", "conditioner")
 
 @dataclass(frozen=True)
 class Summary:
-    """A score of one arm: over robots if there is one policy, over training seeds if several."""
+    """A score of one arm: over units if there is one policy, over training seeds if several."""
 
     value: float
     """The score, or its mean over training seeds."""
     low: float
-    """95 % interval over robots, or mean - SD over training seeds."""
+    """95 % interval over units, or mean - SD over training seeds."""
     high: float
-    """95 % interval over robots, or mean + SD over training seeds."""
+    """95 % interval over units, or mean + SD over training seeds."""
     seeds: int
     """Policies behind it."""
 
@@ -76,7 +75,7 @@ def _row(arm: str, features: str, probes: list[Probe]) -> Row:
     scores = {
         name: [
             summarise([score(probe.sums[:, i], name) for probe in probes])
-            for i in range(len(TARGETS))
+            for i in range(probes[0].sums.shape[1])
         ]
         for name in SCORES
     }
@@ -140,7 +139,7 @@ def _gain(row: Row, base: Row) -> Gain:
     changes = {
         name: [
             summarise([gain(one.sums[:, i], two.sums[:, i], name) for one, two in pairs])
-            for i in range(len(TARGETS))
+            for i in range(row.probes[0].sums.shape[1])
         ]
         for name in SCORES
     }
@@ -158,6 +157,8 @@ def _pair(ours: Sequence[Probe], theirs: Sequence[Probe]) -> list[tuple[Probe, P
 class Leakage:
     """How much better probes would look if windows were split at random."""
 
+    unit: str
+    """What is held out whole here."""
     median: float
     """Median over all probes and targets of the relative change of the error."""
     largest: float
@@ -169,9 +170,10 @@ class Leakage:
 
     def __str__(self) -> str:
         return (
-            "Leakage: with windows split at random, parts of one walk sit on both sides and errors "
-            f"look {-100 * self.median:.1f} % lower (median; up to {-100 * self.largest:.1f} %; "
-            f"clearly lower in {self.clear} of {self.count}). Here no robot is on both sides."
+            f"Leakage: with windows split at random, windows of one {self.unit} sit on both sides "
+            f"and errors look {-100 * self.median:.1f} % lower (median; up to "
+            f"{-100 * self.largest:.1f} %; clearly lower in {self.clear} of {self.count}). Here no "
+            f"{self.unit} is on both sides."
         )
 
 
@@ -180,9 +182,10 @@ def measure_leakage(study: Study) -> Leakage:
     changes = [
         gain(probe.leaky_sums[:, i], probe.sums[:, i], "mse")
         for probe in study.probes
-        for i in range(len(TARGETS))
+        for i in range(len(study.domain.targets))
     ]
     return Leakage(
+        unit=study.domain.unit,
         median=statistics.median(change.value for change in changes),
         largest=min(change.value for change in changes),
         clear=sum(change.high < 0 for change in changes),

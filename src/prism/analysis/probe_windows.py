@@ -1,11 +1,10 @@
-"""What probes predict: mechanics over the control steps that follow an observation."""
+"""What probes of walking predict: mechanics over the control steps after an observation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from prism.analysis.probe_data import Domain, Target, Windows
 from prism.analysis.rollouts import Rollout
 from prism.sim.robots import make_robot
 
@@ -24,27 +23,6 @@ least-squares fit on a history with such a jump in it can be off by any amount.
 """
 
 
-@dataclass(frozen=True)
-class Target:
-    """Something to predict from features at time t."""
-
-    name: str
-    """Short name."""
-    label: str
-    """What figures call it."""
-    formula: str
-    """How it is computed over the window t+1..t+H."""
-    quantity: str
-    """Column of a rollout's quantities."""
-    logarithm: bool = False
-    """Whether it is log(1 + sum) instead of the mean."""
-
-    def values(self, windows: np.ndarray) -> np.ndarray:
-        """Return the target of every window, (n, H) -> (n,)."""
-        windows = windows.astype(np.float64)
-        return np.log1p(windows.sum(-1)) if self.logarithm else windows.mean(-1)
-
-
 TARGETS = (
     Target("slip_velocity", "slip velocity", "mean_h sum_feet contact * |v_xy|", "slip_velocity"),
     Target("foot_speed", "foot speed", "mean_h sum_feet |v_xy|", "foot_speed"),
@@ -58,25 +36,17 @@ TARGETS = (
 """Targets of ``prism probe``; power, impulse and foot speed (its slip) are those of the paper."""
 
 
-@dataclass(frozen=True)
-class Windows:
-    """Times t with a full history and a future of H steps, upright and without a jump."""
-
-    observations: np.ndarray
-    """What the policy saw at t, (n, observations)."""
-    targets: np.ndarray
-    """(n, targets), from the states t+1..t+H alone."""
-    robot: np.ndarray
-    """Which robot, with all of its episodes: never on both sides of a split, (n,)."""
-    episodes: int
-    """How many episodes they come from."""
-
-    def __len__(self) -> int:
-        return len(self.robot)
+WALKING = Domain(
+    TARGETS,
+    unit="robot",
+    windows="upright windows",
+    advice="Record more robots or a longer time, or a policy that walks upright.",
+)
+"""Robots that walk; each is held out with all of its episodes."""
 
 
 def cut_windows(rollout: Rollout, horizon: int = 5) -> Windows:
-    """Cut a rollout into windows.
+    """Cut a rollout into windows: a full history and future, upright and without a jump.
 
     Args:
         rollout: The rollout; its features are not needed.
@@ -91,7 +61,7 @@ def cut_windows(rollout: Rollout, horizon: int = 5) -> Windows:
     return Windows(
         observations=rollout.observations.values[starts],
         targets=np.stack(columns, axis=1),
-        robot=rollout.environment[starts],
+        unit=rollout.environment[starts],
         episodes=len(np.unique(rollout.episode[starts])),
     )
 
@@ -129,17 +99,3 @@ def _count_between(flags: np.ndarray, first: np.ndarray, end: np.ndarray) -> np.
     """Count the flags of rows first..end-1."""
     total = np.concatenate([[0], np.cumsum(flags)])
     return total[end] - total[first]
-
-
-def join_windows(parts: list[Windows]) -> Windows:
-    """Put windows of several rollouts together; their robots stay different ones."""
-    robots, offset = [], 0
-    for part in parts:
-        robots.append(part.robot + offset)
-        offset += int(part.robot.max(initial=-1)) + 1
-    return Windows(
-        observations=np.concatenate([part.observations for part in parts]),
-        targets=np.concatenate([part.targets for part in parts]),
-        robot=np.concatenate(robots),
-        episodes=sum(part.episodes for part in parts),
-    )

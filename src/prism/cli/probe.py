@@ -57,7 +57,7 @@ def probe(
 
     check_matplotlib("prism probe")
     config = ProbeConfig(
-        own, condition, horizon, envs, seconds, seed, untrained, directions, threads
+        own, horizon, seed, untrained, directions, condition, envs, seconds, threads
     )
     if reference is not None and own:
         raise ValueError("Give either --reference or --own: one policy walks for all, or each.")
@@ -77,7 +77,9 @@ def probe(
         study = run_study(subjects, config, walkers, progress.step)
     dt = subjects[0].policy.config.task.simulation.control_dt
     findings = collect_findings(study, config, dt)
-    files = write_probes(findings, subjects, walkers, left_out, folder)
+    files = write_probes(
+        findings, [s.about for s in subjects], [w.path for w in walkers], left_out, folder
+    )
     _show(findings)
     print("\n" + "\n".join(map(str, files)))
 
@@ -86,10 +88,14 @@ def _show(findings: Findings) -> None:
     from textwrap import fill
 
     from prism.analysis.probe_files import make_caption, percent
-    from prism.analysis.probe_windows import TARGETS
     from prism.analysis.text import align
 
-    header = ["arm", "features", "directions", *(target.label for target in TARGETS)]
+    header = [
+        "arm",
+        "features",
+        "directions",
+        *(target.label for target in findings.study.domain.targets),
+    ]
     lines = []
     for row in findings.rows:
         pairs = zip(row.scores["mse"], row.scores["r"], strict=True)

@@ -31,7 +31,7 @@ def exerted_force(jacobian: Array, torques: Array, damping: float = 1e-4) -> Arr
             "it). Take MCC-Oracle, or a simulator with joints, e.g. LIBERO."
         )
     square = jacobian @ jacobian.T + damping * np.eye(len(jacobian))
-    return np.linalg.solve(square, jacobian @ torques)
+    return np.asarray(np.linalg.solve(square, jacobian @ torques), dtype=np.float64)
 
 
 def estimated_force(physics: Physics, damping: float = 1e-4) -> Array:

@@ -40,7 +40,7 @@ class ContactTrace:
     @property
     def speed(self) -> Array:
         """Speed of the end effector, m/s (T)."""
-        return np.linalg.norm(self.velocity, axis=-1)
+        return np.asarray(np.linalg.norm(self.velocity, axis=-1), dtype=np.float64)
 
 
 class TraceRecorder:
