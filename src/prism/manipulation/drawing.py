@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ class Drawing:
     Args:
         model: The compiled ``mjModel``.
         size: Side of the square pictures, pixels; larger ones can be drawn too.
+        hidden: Groups of geometry that are not drawn.
     """
 
-    def __init__(self, model: Any, size: int) -> None:
+    def __init__(self, model: Any, size: int, hidden: Sequence[int] = ()) -> None:
         mujoco = import_mujoco()
         model.vis.quality.offsamples = 0
         model.vis.global_.offwidth, model.vis.global_.offheight = size, size
@@ -38,6 +40,7 @@ class Drawing:
         for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
             self._scene.flags[flag.value] = False
         self._option = mujoco.MjvOption()
+        self._option.geomgroup[list(hidden)] = 0
         self._camera = mujoco.MjvCamera()
         self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
         self._model, self._largest = model, size

@@ -26,7 +26,9 @@ def make_environment(
         from prism.manipulation.metaworld.environment import MetaWorldEnvironment
 
         return MetaWorldEnvironment(task, image_size=image_size, seed=seed, **options)
-    raise ValueError(f"There is no environment for the suite {task.suite!r}.")
+    from prism.manipulation.libero.environment import LiberoEnvironment
+
+    return LiberoEnvironment(task, image_size=image_size, seed=seed, **options)
 
 
 def make_expert(environment: Environment, seed: int = 0) -> Expert:

@@ -38,7 +38,9 @@ def list_tasks(suite: str) -> tuple[Task, ...]:
         from prism.manipulation.metaworld.catalogue import list_tasks as listed
 
         return listed()
-    raise ValueError(f"The tasks of the suite {suite!r} are not known.")
+    from prism.manipulation.libero.catalogue import list_tasks as listed_libero
+
+    return listed_libero(suite)
 
 
 def find_task(suite: str, task: str | int) -> Task:
