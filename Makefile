@@ -1,29 +1,49 @@
 # The two commands: `make demo` and `make test`. Each does all set-up first.
 PYTHON ?= python3
+comma := ,
+# A small environment for locomotion and the tools, and one with everything, manipulation included.
 VENV ?= .venv
+VENV_ALL ?= .venv-all
 BIN := $(VENV)/bin
-# The environment is rebuilt when, and only when, the dependency files change.
-DEPENDENCIES := $(shell cat pyproject.toml constraints.txt | sha256sum | cut -c1-16)
-READY := $(VENV)/.ready-$(DEPENDENCIES)
+ALL := $(VENV_ALL)/bin
+# An environment is rebuilt when, and only when, the dependency files change.
+hash = $(shell cat pyproject.toml plugins/lerobot_policy_prism/pyproject.toml $(1) | sha256sum | cut -c1-16)
+READY := $(VENV)/.ready-$(call hash,constraints.txt)
+READY_ALL := $(VENV_ALL)/.ready-$(call hash,constraints-all.txt)
 # One process a core and one torch thread each: more only fight each other.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: help setup demo physics test test-fast check format docs bench clean
+.PHONY: help setup setup-all demo physics test test-fast test-light check format docs bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml constraints.txt
+# $(call install,environment,constraints,what): make an environment and install into it.
+define install
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 10) else f"prism needs Python 3.10 or newer, {sys.executable} is {v.major}.{v.minor}. Try: make PYTHON=python3.11")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "Could not make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
-	@echo "Installing into $(VENV) (once; a few minutes)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
-	@rm -f $(VENV)/.ready-* && touch $@
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1) || { echo "Could not make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@echo "Installing into $(1) (once; $(4))"
+	@$(1)/bin/pip install --quiet --disable-pip-version-check -c $(2) $(3)
+	@rm -f $(1)/.ready-* && touch $@
+endef
 
-setup: $(READY)  ## Install everything into .venv
-	@# A reused environment may still point at another checkout of this repository.
-	@test "$$(cd /tmp && $(abspath $(BIN))/python -c 'import prism, os; print(os.path.realpath(prism.__path__[0]))' 2>/dev/null)" = "$$(realpath src/prism)" \
-	  || $(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+# $(call relink,environment,packages): a reused environment may still point at another checkout.
+define relink
+	@test "$$(cd /tmp && $(abspath $(1))/bin/python -c 'import prism, os; print(os.path.realpath(prism.__path__[0]))' 2>/dev/null)" = "$$(realpath src/prism)" \
+	  || $(1)/bin/pip install --quiet --disable-pip-version-check --no-deps $(2)
+endef
+
+$(READY): pyproject.toml constraints.txt
+	$(call install,$(VENV),constraints.txt,-e '.[test]',a few minutes)
+
+$(READY_ALL): pyproject.toml constraints-all.txt
+	$(call install,$(VENV_ALL),constraints-all.txt,-e '.[all$(comma)test]' -e plugins/lerobot_policy_prism,ten minutes and 10 GB)
+
+setup: $(READY)  ## Install locomotion and the tools into .venv
+	$(call relink,$(VENV),-e .)
+
+setup-all: $(READY_ALL)  ## Install everything, LeRobot and LIBERO included, into .venv-all
+	$(call relink,$(VENV_ALL),-e . -e plugins/lerobot_policy_prism)
 
 demo: setup  ## Two policies learn to walk, a trained one shows how; ends with a page (8 minutes)
 	$(BIN)/prism demo --out outputs/demo
@@ -31,17 +51,20 @@ demo: setup  ## Two policies learn to walk, a trained one shows how; ends with a
 physics: setup  ## Learn physics from first-order signals and show the result (3 minutes)
 	$(BIN)/prism physics --out outputs/physics
 
-test: setup  ## Run all tests
+test: setup-all  ## Run all tests
+	$(ALL)/python -m pytest -n $(JOBS) --dist worksteal
+
+test-fast: setup-all  ## Run the tests that take no more than a few seconds each
+	$(ALL)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
+
+test-light: setup  ## Run the tests that need no LeRobot, in the small environment
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-test-fast: setup  ## Run the tests that take no more than a few seconds each
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
-
-check: setup  ## Format and lint (ruff), types (pyright), layering (import-linter)
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(BIN)/lint-imports --no-logo
+check: setup-all  ## Format and lint (ruff), types (pyright), layering (import-linter)
+	$(ALL)/ruff format --check .
+	$(ALL)/ruff check .
+	$(ALL)/pyright --pythonpath $(ALL)/python
+	$(ALL)/lint-imports --no-logo
 
 format: setup  ## Format and fix what can be fixed
 	$(BIN)/ruff format .
@@ -55,4 +78,4 @@ bench: setup  ## Measure the layer against its floor and its alternatives (about
 	$(BIN)/python benchmarks/layer.py
 
 clean:  ## Remove the environment and what was generated
-	rm -rf $(VENV) outputs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV_ALL) outputs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import importlib
 import importlib.util
 import os
@@ -167,9 +168,11 @@ def raw_physics(env: VelocityEnv, threads: int) -> Engine:
 def warp_physics(env: VelocityEnv, threads: int) -> Engine:
     """mujoco_warp on the CPU, which has one thread there."""
     mjw, wp = importlib.import_module("mujoco_warp"), importlib.import_module("warp")
-    model, steps = env.engine.model, env.engine.substeps
+    model, steps = copy.copy(env.engine.model), env.engine.substeps
+    model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)  # unknown to warp
     with wp.ScopedDevice("cpu"):
         warp_model = mjw.put_model(model)
+        warp_model.opt.warn_overflow = 0  # one line a step about our few solver iterations
         warp_data = mjw.put_data(model, mujoco.MjData(model), nworld=ENVS)
 
     def step(states: np.ndarray, targets: np.ndarray) -> float:
