@@ -6,7 +6,7 @@ Reading a LeRobotDataset item by item costs tens of milliseconds; here everythin
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from prism._extras import missing_extra
+from prism._progress import Progress
 from prism.manipulation.demonstrations.features import ACTION, OBJECTS, STATE, image_key
 from prism.manipulation.demonstrations.writing import ORIGIN
 from prism.manipulation.environment import Environment
@@ -50,7 +51,6 @@ def load_demonstrations(
     images: bool,
     objects: bool,
     episodes: int | None = None,
-    report: Callable[[], None] | None = None,
 ) -> Demonstrations:
     """Read the episodes of an environment's task, after checking that they fit it.
 
@@ -60,7 +60,6 @@ def load_demonstrations(
         images: Whether images are wanted; they are scaled to the environment's size.
         objects: Whether object poses are wanted.
         episodes: How many of the episodes to read; default: all.
-        report: Called after every image that was read.
     """
     metadata, options = _open(source)
     wanted = {STATE: len(environment.state_names), ACTION: len(environment.action_names)}
@@ -87,7 +86,7 @@ def load_demonstrations(
         if not torch.isfinite(values).all():
             raise DemonstrationsError(f"Column {key} of {source} has values that are not finite.")
     lengths = [int(metadata.episodes[index]["length"]) for index in chosen]
-    pictures = {key: _read_images(dataset, key, environment.image_size, report) for key in cameras}
+    pictures = {key: _read_images(dataset, key, environment.image_size) for key in cameras}
     return Demonstrations(vectors, pictures, torch.tensor(lengths).cumsum(0))
 
 
@@ -179,7 +178,7 @@ def _episodes_of(source: str | Path, metadata: Any, task: Task) -> list[int]:
     return chosen
 
 
-def _read_images(dataset: Any, key: str, size: int, report: Callable[[], None] | None) -> Tensor:
+def _read_images(dataset: Any, key: str, size: int) -> Tensor:
     """Decode all images of a camera."""
     from PIL import Image
 
@@ -191,11 +190,11 @@ def _read_images(dataset: Any, key: str, size: int, report: Callable[[], None] |
     else:
         rows = dataset.hf_dataset.select_columns([key]).with_format(None)
         images = (row[key] for row in rows)
-    for index, image in enumerate(images):
-        if image.size != (size, size):
-            image = image.resize((size, size), Image.Resampling.BOX)
-        array = np.array(image.convert("RGB"))
-        pictures[index] = torch.from_numpy(array).permute(2, 0, 1)
-        if report is not None:
-            report()
+    with Progress(f"Reading {key}", len(dataset), lines=2) as progress:
+        for index, image in enumerate(images):
+            if image.size != (size, size):
+                image = image.resize((size, size), Image.Resampling.BOX)
+            array = np.array(image.convert("RGB"))
+            pictures[index] = torch.from_numpy(array).permute(2, 0, 1)
+            progress.step()
     return pictures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -28,5 +29,7 @@ class MetaWorldExpert:
 
     def act(self) -> NDArray[np.float32]:
         """Return the next action, in [-1, 1]."""
-        action = self._policy.get_action(self.environment.raw_observation())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it wants to move faster than is possible
+            action = self._policy.get_action(self.environment.raw_observation())
         return np.clip(action, -1.0, 1.0).astype(np.float32)
