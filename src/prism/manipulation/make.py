@@ -11,7 +11,12 @@ from prism.manipulation.tasks import Task
 
 
 def make_environment(
-    task: Task, *, cameras: Sequence[str] | None = None, image_size: int = 128, seed: int = 0
+    task: Task,
+    *,
+    cameras: Sequence[str] | None = None,
+    image_size: int = 128,
+    seed: int = 0,
+    stiffness: float | None = None,
 ) -> Environment:
     """Build the environment of a task.
 
@@ -20,14 +25,20 @@ def make_environment(
         cameras: Which cameras are drawn; default: the suite's two.
         image_size: Side of the square images, pixels.
         seed: Seed of resets that are given none.
+        stiffness: Kp of the arm's controller; default: the suite's own. Only LIBERO has one.
     """
     options: dict[str, Any] = {} if cameras is None else {"cameras": tuple(cameras)}
     if task.suite == "metaworld":
+        if stiffness is not None:
+            raise ValueError(
+                f"Meta-World's arm hangs on a mocap body, which has no stiffness; got {stiffness}."
+            )
         from prism.manipulation.metaworld.environment import MetaWorldEnvironment
 
         return MetaWorldEnvironment(task, image_size=image_size, seed=seed, **options)
     from prism.manipulation.libero.environment import LiberoEnvironment
 
+    options |= {} if stiffness is None else {"stiffness": stiffness}
     return LiberoEnvironment(task, image_size=image_size, seed=seed, **options)
 
 
@@ -44,4 +55,8 @@ def make_expert(environment: Environment, seed: int = 0) -> Expert:
 
         assert isinstance(environment, MetaWorldEnvironment)
         return MetaWorldExpert(environment)
-    raise ValueError(f"There are no experts for the suite {environment.task.suite!r}.")
+    from prism.manipulation.experts import LiberoExpert
+    from prism.manipulation.libero.environment import LiberoEnvironment
+
+    assert isinstance(environment, LiberoEnvironment)
+    return LiberoExpert(environment, seed=seed)

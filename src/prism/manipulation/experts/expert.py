@@ -1,0 +1,68 @@
+"""An expert for any LIBERO task whose goal its skills can reach."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prism.manipulation.experts.controller import OPEN, Command, Gains, act
+from prism.manipulation.experts.programs import check_program, derive_program, perform
+from prism.manipulation.experts.scene import Scene
+from prism.manipulation.experts.skills import Skill
+from prism.manipulation.libero.environment import LiberoEnvironment
+
+
+class LiberoExpert:
+    """Works on the goals that are not met yet until all are; tries again what failed.
+
+    Args:
+        environment: What it acts in and looks into.
+        seed: Of the noise.
+        noise: Standard deviation of what is added to the six actions of the hand, so that
+            demonstrations show how to recover.
+        gains: Of the proportional control.
+    """
+
+    def __init__(
+        self,
+        environment: LiberoEnvironment,
+        *,
+        seed: int = 0,
+        noise: float = 0.0,
+        gains: Gains | None = None,
+    ) -> None:
+        if noise < 0:
+            raise ValueError(f"noise must be at least 0, got {noise}.")
+        self.environment = environment
+        self.noise = noise
+        self.gains = gains or Gains()
+        self._random = np.random.default_rng(seed)
+        self._scene: Scene | None = None
+        self._commands: Skill = iter(())
+
+    def reset(self) -> None:
+        """Look at the scene afresh; call it after every reset of the environment."""
+        scene = Scene(self.environment.problem)
+        check_program(scene, derive_program(scene.goals))
+        self._scene = scene
+        self._commands = work(scene)
+
+    def act(self) -> NDArray[np.float32]:
+        """Return the next action, in [-1, 1], for the state the environment is in now."""
+        if self._scene is None:
+            self.reset()
+        assert self._scene is not None
+        action = act(self._scene.hand(), next(self._commands), self.gains)
+        action[:6] += self.noise * self._random.standard_normal(6)
+        return np.clip(action, -1.0, 1.0).astype(np.float32)
+
+
+def work(scene: Scene) -> Skill:
+    """Yield commands without end: the first step of what is left to do, again and again."""
+    while True:
+        left = [goal for goal in scene.goals if not scene.holds(goal)]
+        drawers = [goal[-1] for goal in left if scene.slides(goal[-1])]
+        closed = [name for name in drawers if not scene.holds(("open", name))]
+        if left:
+            yield from perform(scene, derive_program(left, closed)[0])
+        yield Command(scene.hand(), OPEN)

@@ -1,0 +1,120 @@
+"""Skills: each yields one command a step and looks at the scene again after every one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from prism.manipulation.experts.controller import CLOSED, OPEN, Command, turn_between
+from prism.manipulation.experts.grasps import hand_points, plan_grasp
+from prism.manipulation.experts.scene import Array, Pose, Scene
+
+Skill = Iterator[Command]
+
+_ABOVE = 0.10
+"""How far behind a grasp the hand lines up."""
+_MARGIN = 0.04
+"""How far above other things the hand and what it holds travel."""
+
+
+def move(
+    scene: Scene,
+    to: Pose,
+    fingers: float,
+    *,
+    near: float = 0.01,
+    turned: float = 0.10,
+    patience: int = 80,
+    speed: float = 1.0,
+    until: Callable[[], bool] = lambda: False,
+) -> Skill:
+    """Go straight to a pose; stop when it is near, when ``until`` says so, or after a while."""
+    for _ in range(patience):
+        hand = scene.hand()
+        if until() or (
+            np.linalg.norm(hand.position - to.position) < near
+            and turn_between(hand.rotation, to.rotation) < turned
+        ):
+            return
+        yield Command(to, fingers, speed)
+
+
+def stay(scene: Scene, fingers: float, steps: int) -> Skill:
+    """Keep the pose while the fingers move."""
+    pose = scene.hand()
+    for _ in range(steps):
+        yield Command(pose, fingers)
+
+
+def grasp(scene: Scene, name: str, goal: Array) -> Skill:
+    """Line up behind the grasp, go to it, close the fingers."""
+    at = plan_grasp(scene, name, goal)
+    behind = at.moved(-_ABOVE * at.rotation[:, 2])
+    yield from rise(scene, _height_between(scene, scene.hand().position, behind.position), OPEN)
+    yield from move(scene, _raised(scene, behind), OPEN, near=0.03, turned=0.3)
+    yield from move(scene, behind, OPEN, near=0.02, turned=0.1)
+    yield from move(scene, at, OPEN, near=0.004, turned=0.05, patience=40)
+    yield from stay(scene, CLOSED, 10)
+
+
+def place(scene: Scene, name: str, point: Array, *, turn: Array | None = None) -> Skill:
+    """Carry a held object until its origin is over a point, lower it, let go, back off.
+
+    Args:
+        scene: Where it happens.
+        name: What is held.
+        point: Where the origin of the object should end.
+        turn: The object's rotation at the end; default: as it is held.
+    """
+    hand, held = scene.hand(), scene.pose(name)
+    grip = hand.rotation.T @ (held.position - hand.position)
+    lowest = scene.boxes(name).corners()[:, 2].min()
+    rotation = hand.rotation if turn is None else turn @ held.rotation.T @ hand.rotation
+    below = hand.position[2] - min(lowest, hand.position[2] - 0.01)
+    height = _height_between(scene, hand.position, point, name) + below
+    yield from rise(scene, height, CLOSED)
+
+    end = Pose(point - rotation @ grip, rotation)
+    over = Pose(np.array([*end.position[:2], max(height, end.position[2])]), rotation)
+    yield from move(scene, over, CLOSED, near=0.012, turned=0.08)
+    others = scene.obstacles(name)
+
+    def stopped() -> bool:
+        return scene.touches(name, hand=False) or others.distance(hand_points(scene.hand())) < 0.006
+
+    yield from move(scene, end, CLOSED, near=0.004, speed=0.5, until=stopped)
+    yield from stay(scene, CLOSED, 2)
+    yield from stay(scene, OPEN, 6)
+    yield from rise(scene, scene.hand().position[2] + 0.08, OPEN)
+
+
+def slide(scene: Scene, name: str, point: Array) -> Skill:
+    """Pull a held object over the table until its origin is at a point, let go, back off."""
+    hand = scene.hand()
+    way = point - scene.pose(name).position
+    yield from move(scene, hand.moved((way[0], way[1], 0.0)), CLOSED, speed=0.6)
+    yield from stay(scene, OPEN, 6)
+    yield from rise(scene, scene.hand().position[2] + 0.08, OPEN)
+
+
+def rise(scene: Scene, height: float, fingers: float) -> Skill:
+    """Go straight up to a height, if the hand is lower."""
+    hand = scene.hand()
+    if hand.position[2] < height:
+        target = Pose(np.array([*hand.position[:2], height]), hand.rotation)
+        yield from move(scene, target, fingers, near=0.02)
+
+
+def _raised(scene: Scene, pose: Pose) -> Pose:
+    height = max(pose.position[2], scene.hand().position[2])
+    return Pose(np.array([*pose.position[:2], height]), pose.rotation)
+
+
+def _height_between(scene: Scene, start: Array, end: Array, *but: str) -> float:
+    """Return a height that is over everything near the way from start to end."""
+    corners = scene.obstacles(*but).corners()
+    way = end[:2] - start[:2]
+    along = np.clip((corners[:, :2] - start[:2]) @ way / max(way @ way, 1e-9), 0.0, 1.0)
+    aside = np.linalg.norm(corners[:, :2] - start[:2] - along[:, None] * way, axis=1)
+    return float(corners[aside < 0.15, 2].max(initial=-np.inf)) + _MARGIN
