@@ -96,7 +96,7 @@ def conditioner_step(policy: PrismDiffusionPolicy, batch: dict[str, Tensor]) -> 
     conditioner = policy.diffusion.conditioner
     assert conditioner is not None
     state = batch["observation.state"].flatten(1)
-    gradient = torch.randn(len(state), conditioner.out_features)
+    gradient = torch.randn_like(conditioner(state))
     optimizer = torch.optim.AdamW(conditioner.parameters(), lr=1e-4)
 
     def step() -> None:

@@ -4,6 +4,9 @@ import json
 import re
 
 import pytest
+
+pytest.importorskip("lerobot", reason="lerobot is not installed: pip install 'prism-motor[all]'")
+
 import torch
 from lerobot.configs.policies import PreTrainedConfig
 from lerobot.policies.act.configuration_act import ACTConfig

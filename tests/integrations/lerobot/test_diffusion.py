@@ -1,6 +1,9 @@
 """``prism_diffusion`` against LeRobot's Diffusion Policy."""
 
 import pytest
+
+pytest.importorskip("lerobot", reason="lerobot is not installed: pip install 'prism-motor[all]'")
+
 import torch
 from lerobot.policies.diffusion.modeling_diffusion import DiffusionPolicy
 from torch import nn

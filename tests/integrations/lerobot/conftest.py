@@ -1,18 +1,7 @@
-"""Small policies and data in LeRobot's terms.
-
-The folder is not called ``lerobot``: pytest puts its parent on the path, where that name would
-stand for the library.
-"""
+"""Small policies and data in LeRobot's terms; LeRobot is imported where it is used."""
 
 import pytest
 import torch
-
-pytest.importorskip("lerobot", reason="lerobot is not installed: pip install 'prism-motor[all]'")
-
-from lerobot.configs.types import FeatureType, PolicyFeature
-from lerobot.policies.diffusion.configuration_diffusion import DiffusionConfig
-
-from prism.integrations.lerobot import PrismDiffusionConfig
 
 STATE, ACTION, ENV = "observation.state", "action", "observation.environment_state"
 CAMERAS = ("observation.images.front", "observation.images.wrist")
@@ -20,6 +9,8 @@ SMALL = {"down_dims": (16, 32), "n_groups": 4, "num_inference_steps": 2, "device
 
 
 def diffusion_features(kind="images", state=8):
+    from lerobot.configs.types import FeatureType, PolicyFeature
+
     inputs = {STATE: PolicyFeature(FeatureType.STATE, (state,))}
     if kind == "images":
         inputs |= {name: PolicyFeature(FeatureType.VISUAL, (3, 32, 32)) for name in CAMERAS}
@@ -34,6 +25,7 @@ def diffusion_features(kind="images", state=8):
 @pytest.fixture
 def make_config():
     """A small ``prism_diffusion`` config."""
+    from prism.integrations.lerobot import PrismDiffusionConfig
 
     def make(conditioner="prism", kind="images", **fields):
         options = {**SMALL, **diffusion_features(kind), **fields}
@@ -45,6 +37,7 @@ def make_config():
 @pytest.fixture
 def lerobot_config():
     """LeRobot's own config of the same size."""
+    from lerobot.policies.diffusion.configuration_diffusion import DiffusionConfig
 
     def make(kind="images", **fields):
         return DiffusionConfig(**{**SMALL, **diffusion_features(kind), **fields})

@@ -1,6 +1,9 @@
 """The conditioners that the configs build."""
 
 import pytest
+
+pytest.importorskip("lerobot", reason="lerobot is not installed: pip install 'prism-motor[all]'")
+
 import torch
 
 from prism.integrations.lerobot import PrismDiffusionConfig, PrismSmolVLAConfig

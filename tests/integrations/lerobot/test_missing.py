@@ -1,0 +1,17 @@
+"""Without LeRobot, the error says what to install."""
+
+import importlib
+import sys
+
+import pytest
+
+
+def test_missing_lerobot_is_named(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("prism.integrations.lerobot")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "lerobot.configs.policies", None)
+    command = (
+        r"prism\.integrations\.lerobot needs lerobot.*pip install 'prism-motor\[manipulation\]'"
+    )
+    with pytest.raises(ImportError, match=command):
+        importlib.import_module("prism.integrations.lerobot")
