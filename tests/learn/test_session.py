@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from prism.learn import session
-from prism.learn.guard import NonFiniteTrainingError
 from prism.learn.policy import load_policy
 from prism.learn.presets import make_config
 from prism.runs import CheckpointError, Run, RunError, to_dict
+from prism.runs.finite import NonFiniteTrainingError
 
 
 def small(arm="gated", **changes):

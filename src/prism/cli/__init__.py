@@ -22,8 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"prism: error: {missing_extra('The prism command', 'cli', error)}")
     # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    from prism.cli import campaign
+    from prism.cli import campaign, libero
     from prism.cli.demo import demo
+    from prism.cli.demos import demos
     from prism.cli.embed import embed
     from prism.cli.evaluate import eval_
     from prism.cli.explain import explain
@@ -38,16 +39,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from prism.cli.sim2sim import sim2sim
     from prism.cli.traces import traces
     from prism.cli.train import train_locomotion
+    from prism.cli.train_manipulation import train_manipulation
     from prism.cli.video import video
 
     train = SubcommandApp()
     train.command(name="locomotion")(train_locomotion)
+    train.command(name="manipulation")(train_manipulation)
     app = SubcommandApp()
     for command in (
         info,
         params,
         physics,
         demo,
+        demos,
         explain,
         traces,
         embed,
@@ -65,6 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for command in (campaign.run, campaign.status, campaign.report):
         campaigns.command(command)
     app.command(campaigns, name="campaign", help="Many runs from one file.")
+    preparation = SubcommandApp()
+    for command in (libero.prepare, libero.check):
+        preparation.command(command)
+    app.command(preparation, name="libero", help="Get LIBERO ready on this machine.")
     app.command(name="eval")(eval_)
     try:
         app.cli(

@@ -1,48 +1,107 @@
-"""``prism eval``: how a trained policy walks, by the balanced protocol."""
+"""``prism eval``: how a trained policy does, by a protocol that is the same for all."""
 
 from __future__ import annotations
 
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tyro.conf import Positional
 
 
 def eval_(
     run: Positional[Path],
-    conditions: tuple[str, ...] = ("nominal",),
-    seeds: tuple[int, ...] = (101, 102, 103),
-    envs: int = 100,
-    episodes: int = 2,
+    conditions: tuple[str, ...] = (),
+    seeds: tuple[int, ...] = (),
+    envs: int | None = None,
+    episodes: int | None = None,
     threads: int = 1,
     checkpoint: int | None = None,
     again: bool = False,
+    corrector: Literal["none", "mcc-sensorless", "mcc-oracle"] = "none",
+    videos: int = 0,
+    traces: bool = False,
+    linger: int = 0,
 ) -> None:
     """Evaluate a trained policy and write every episode to RUN/evaluations.
 
-    The policy acts by its mean. The first episodes of every environment count, no matter how long
-    they last; a second call with the same checkpoint only does what is missing.
+    A walking policy acts by its mean; the first episodes of every environment count, no matter how
+    long they last. A manipulation policy begins from the task's fixed initial states, one episode
+    each, and ends with success or the horizon. A second call with the same checkpoint only does
+    what is missing.
 
     Args:
         run: The run folder, or the name of a policy that comes with prism.
-        conditions: Any of nominal, low-friction, payload, pushes, training.
-        seeds: Evaluation seeds.
-        envs: Environments per seed.
-        episodes: Episodes per environment.
-        threads: Simulation threads.
+        conditions: Walking: any of nominal (default), low-friction, payload, pushes, training.
+            Manipulation: any of none (default), delay, proprioception, image, combined.
+        seeds: Evaluation seeds; default: 101 102 103, for manipulation 101.
+        envs: Environments per seed, for walking; default 100.
+        episodes: Episodes per environment, default 2; for manipulation per seed, default 20.
+        threads: Threads of the simulation, or of a manipulation policy.
         checkpoint: Which checkpoint; default: the newest.
         again: Repeat what is done already.
+        corrector: Manipulation: what changes actions at execution time, a baseline of the paper.
+        videos: Manipulation: how many of the first episodes to film, as RUN/videos/*.mp4.
+        traces: Manipulation: keep force, motion and action of every step, as .npz files.
+        linger: Manipulation: steps to go on after success; they count in traces alone.
     """
     from prism.cli._shipped import writable
-    from prism.learn.evaluations import Evaluations
-    from prism.locomotion.evaluation import Protocol
-    from prism.locomotion.summary import summarise, table
     from prism.nn.checks import check_size
+    from prism.runs import Run
 
     check_size("prism eval", "--threads", threads)
     run = writable(run)
+    if Run.open(run).config.get("kind") == "manipulation":
+        from prism.cli.evaluate_manipulation import evaluate_manipulation
+
+        if envs is not None:
+            raise ValueError("--envs is for walking; manipulation has --episodes and --seeds.")
+        evaluate_manipulation(
+            run,
+            conditions or ("none",),
+            seeds or (101,),
+            20 if episodes is None else episodes,
+            threads,
+            checkpoint,
+            again,
+            corrector,
+            videos,
+            traces,
+            linger,
+        )
+        return
+    if corrector != "none" or videos or traces or linger:
+        raise ValueError(
+            "--corrector, --videos, --traces and --linger are for manipulation, and "
+            f"{run} walks: use prism video and prism traces."
+        )
+    _evaluate_walking(
+        run,
+        conditions or ("nominal",),
+        seeds or (101, 102, 103),
+        100 if envs is None else envs,
+        2 if episodes is None else episodes,
+        threads,
+        checkpoint,
+        again,
+    )
+
+
+def _evaluate_walking(
+    run: Path,
+    conditions: tuple[str, ...],
+    seeds: tuple[int, ...],
+    envs: int,
+    episodes: int,
+    threads: int,
+    checkpoint: int | None,
+    again: bool,
+) -> None:
+    from prism.learn.evaluations import Evaluations
+    from prism.locomotion.evaluation import Protocol
+    from prism.locomotion.summary import summarise, table
+
     evaluations = Evaluations(run, Protocol(envs, episodes), checkpoint)
     todo = evaluations.plan(conditions, seeds, again)
     skipped = len(conditions) * len(seeds) - len(todo)

@@ -123,8 +123,9 @@ def run_training(
     from prism.learn import session
     from prism.learn.config import TrainConfig
     from prism.learn.parallel import connect, current_rank, disconnect
-    from prism.learn.progress import Progress
-    from prism.learn.tensorboard import TensorBoard
+    from prism.learn.progress import describe
+    from prism.runs.progress import Progress
+    from prism.runs.tensorboard import TensorBoard
 
     rank = current_rank()
     connect(rank)
@@ -144,7 +145,7 @@ def run_training(
         )
         board = TensorBoard(run.path / "tensorboard", trainer.iteration)
         try:
-            with Progress(trainer.iteration, total) as progress:
+            with Progress(trainer.iteration, total, describe) as progress:
                 listeners = [board, progress]
                 if video_every is not None:
                     from prism.learn.films import Films

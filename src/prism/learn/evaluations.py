@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -10,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from prism.learn.policy import load_policy
 from prism.locomotion.conditions import find_condition
 from prism.locomotion.evaluation import Episode, Protocol, evaluate
 from prism.runs import Run, collect_provenance, to_dict
+from prism.runs.weights import hash_weights
 
 SCHEMA = 1
 """Version of the files; raised when their meaning changes."""
@@ -128,12 +127,3 @@ class Evaluations:
             "checkpoint": self.policy.step,
             "policy_sha256": self._hash,
         }
-
-
-def hash_weights(tensors: dict[str, Tensor]) -> str:
-    """Return the SHA-256 of a state dict: names, shapes and bytes."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()

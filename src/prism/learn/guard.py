@@ -1,15 +1,13 @@
-"""Stop training at the first NaN or infinity, and say where it came from."""
+"""Stop training at the first observation or reward that is not finite."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-
-class NonFiniteTrainingError(FloatingPointError):
-    """Something became NaN or infinite during training."""
+from prism.runs.finite import NonFiniteTrainingError
 
 
 def check_step(observations: Iterable[tuple[str, Tensor]], rewards: Tensor) -> None:
@@ -24,21 +22,3 @@ def check_step(observations: Iterable[tuple[str, Tensor]], rewards: Tensor) -> N
     if not torch.isfinite(rewards).all():
         env = int((~torch.isfinite(rewards)).nonzero()[0])
         raise NonFiniteTrainingError(f"reward of environment {env} is {rewards[env].item()}")
-
-
-def check_update(losses: dict[str, float], models: Iterable[tuple[str, nn.Module]]) -> None:
-    """Check losses, then gradients, then weights: the first is the cause of the others."""
-    for name, value in losses.items():
-        if not torch.isfinite(torch.tensor(value)):
-            raise NonFiniteTrainingError(f"loss '{name}' is {value}")
-    named = [(f"{title}.{n}", p) for title, model in models for n, p in model.named_parameters()]
-    for kind, values in (
-        ("gradient", [(name, p.grad) for name, p in named]),
-        ("weight", [(name, p.detach()) for name, p in named]),
-    ):
-        for name, value in values:
-            if value is not None and not torch.isfinite(value).all():
-                bad = int((~torch.isfinite(value)).sum())
-                raise NonFiniteTrainingError(
-                    f"{kind} of '{name}' has {bad} of {value.numel()} values that are not finite"
-                )

@@ -9,10 +9,10 @@ from typing import Any
 from torch import Tensor
 
 from prism.learn.config import TrainConfig
-from prism.learn.guard import NonFiniteTrainingError
 from prism.learn.parallel import Rank, check_agreement, gather
 from prism.learn.trainer import Trainer
 from prism.runs import Run, RunError, from_dict, load_checkpoint, save_checkpoint, to_dict
+from prism.runs.finite import NonFiniteTrainingError
 
 ALONE = Rank()
 """The only process."""

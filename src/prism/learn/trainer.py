@@ -11,8 +11,9 @@ from torch import Tensor
 
 from prism.learn.algorithm import make_ppo
 from prism.learn.config import TrainConfig
-from prism.learn.guard import check_step, check_update
+from prism.learn.guard import check_step
 from prism.locomotion.env import VelocityEnv
+from prism.runs.finite import check_update
 
 
 class Trainer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,16 +75,15 @@ def record(
 def save_episode(episode: Episode, file: Path) -> None:
     """Write an episode to a file that is either whole or not there."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    arrays = {f"image/{camera}": pictures for camera, pictures in episode.images.items()}
+    arrays: dict[str, Any] = {
+        "states": episode.states,
+        "objects": episode.objects,
+        "actions": episode.actions,
+        **{f"image/{camera}": pictures for camera, pictures in episode.images.items()},
+    }
     try:
         with temporary.open("wb") as stream:
-            np.savez(
-                stream,
-                states=episode.states,
-                objects=episode.objects,
-                actions=episode.actions,
-                **arrays,
-            )
+            np.savez(stream, **arrays)
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)

@@ -40,9 +40,11 @@ def write_dataset(
         report: Called after every episode.
     """
     try:
+        import datasets
         from lerobot.datasets.lerobot_dataset import LeRobotDataset
     except ImportError as error:
         raise missing_extra("Writing demonstrations", "manipulation", error) from error
+    datasets.disable_progress_bars()  # one of ours is enough
     temporary = root.with_name(f".{root.name}.writing")
     shutil.rmtree(temporary, ignore_errors=True)  # of a call that was killed
     dataset = LeRobotDataset.create(
@@ -68,5 +70,6 @@ def write_dataset(
         if report is not None:
             report()
     dataset.finalize()
+    shutil.rmtree(temporary / "images", ignore_errors=True)  # empty: they are in the tables
     write_json(temporary / ORIGIN, origin)
     temporary.replace(root)
