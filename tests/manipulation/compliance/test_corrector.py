@@ -103,7 +103,7 @@ def test_without_joints_only_the_oracle_works(pressing):
     mocap = replace(pressing, jacobian=np.zeros((6, 0)), joint_torques=np.zeros(0))
     mocap = replace(mocap, bias_torques=np.zeros(0))
     ComplianceCorrector(ORACLE).correct(ACTION, mocap)
-    with pytest.raises(ValueError, match="Take MCC-Oracle"):
+    with pytest.raises(ValueError, match="Take mcc-oracle"):
         ComplianceCorrector(SENSORLESS).correct(ACTION, mocap)
 
 

@@ -1,7 +1,7 @@
 """Compliance at execution time: the MCC baselines around any policy."""
 
 from prism.manipulation.compliance.config import COMPLIANCE, ComplianceConfig, find_compliance
-from prism.manipulation.compliance.corrector import ComplianceCorrector
+from prism.manipulation.compliance.corrector import ComplianceCorrector, make_corrector
 from prism.manipulation.compliance.force import exerted_force
 
 __all__ = [
@@ -10,4 +10,5 @@ __all__ = [
     "ComplianceCorrector",
     "exerted_force",
     "find_compliance",
+    "make_corrector",
 ]

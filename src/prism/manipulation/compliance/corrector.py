@@ -7,9 +7,9 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from prism.manipulation.compliance.config import ComplianceConfig
-from prism.manipulation.compliance.force import contact_force, estimated_force
-from prism.manipulation.environment import Array, Physics
+from prism.manipulation.compliance.config import ComplianceConfig, find_compliance
+from prism.manipulation.compliance.force import check_joints, contact_force, estimated_force
+from prism.manipulation.environment import Array, Environment, Physics
 
 
 class ComplianceCorrector:
@@ -59,3 +59,17 @@ class ComplianceCorrector:
         # Clipped before as well: an action beyond the range must not swallow the change.
         executed[:3] = np.clip(np.clip(executed[:3], -1, 1) - change, -1, 1)
         return executed
+
+
+def make_corrector(name: str, environment: Environment) -> ComplianceCorrector:
+    """Return a baseline by name, or say why it cannot work in an environment.
+
+    Args:
+        name: One of :data:`prism.manipulation.compliance.COMPLIANCE`.
+        environment: Where it will act; it is reset.
+    """
+    config = find_compliance(name)
+    if config.source == "actuators":
+        environment.reset(seed=0, images=False)
+        check_joints(environment.physics().jacobian)
+    return ComplianceCorrector(config)

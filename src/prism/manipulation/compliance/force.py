@@ -25,13 +25,18 @@ def exerted_force(jacobian: Array, torques: Array, damping: float = 1e-4) -> Arr
         torques: Of the joints, without what gravity and motion ask for, N m.
         damping: Keeps the force finite where the arm is stretched out.
     """
+    check_joints(jacobian)
+    square = jacobian @ jacobian.T + damping * np.eye(len(jacobian))
+    return np.asarray(np.linalg.solve(square, jacobian @ torques), dtype=np.float64)
+
+
+def check_joints(jacobian: Array) -> None:
+    """Raise unless an arm has joints whose torques tell of forces."""
     if not jacobian.size:
         raise ValueError(
             "The force cannot be estimated: this arm has no actuated joints (a mocap body moves "
-            "it). Take MCC-Oracle, or a simulator with joints, e.g. LIBERO."
+            "it). Take mcc-oracle, or a simulator with joints, e.g. LIBERO."
         )
-    square = jacobian @ jacobian.T + damping * np.eye(len(jacobian))
-    return np.asarray(np.linalg.solve(square, jacobian @ torques), dtype=np.float64)
 
 
 def estimated_force(physics: Physics, damping: float = 1e-4) -> Array:

@@ -35,12 +35,12 @@ class ContactTrace:
     @property
     def time(self) -> Array:
         """Time at the end of every step since the episode began, s (T)."""
-        return self.control_seconds * np.arange(1, len(self) + 1)
+        return np.arange(1, len(self) + 1, dtype=np.float64) * self.control_seconds
 
     @property
     def speed(self) -> Array:
         """Speed of the end effector, m/s (T)."""
-        return np.asarray(np.linalg.norm(self.velocity, axis=-1), dtype=np.float64)
+        return np.linalg.norm(self.velocity, axis=-1)
 
 
 class TraceRecorder:

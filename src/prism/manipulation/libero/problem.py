@@ -28,9 +28,10 @@ class Problem:
 
     Args:
         task: Which task.
+        stiffness: Kp of the controller.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, stiffness: float) -> None:
         ensure_prepared()
         try:
             libero = import_libero()
@@ -38,7 +39,7 @@ class Problem:
         except ImportError as error:
             raise missing_extra("LIBERO", "manipulation", error) from error
         folder = Path(libero.get_libero_path("bddl_files")) / task.suite
-        self.fixed = _load_states(libero, task)
+        self.fixed = load_states(task)
         with _random_numbers(0), contextlib.redirect_stdout(io.StringIO()):
             self.env: Any = wrapper.ControlEnv(
                 bddl_file_name=str(folder / f"{task.name}.bddl"),
@@ -47,6 +48,8 @@ class Problem:
                 ignore_done=True,
                 hard_reset=False,
             ).env
+        # Read at every reset, when robosuite makes the controller anew.
+        self.env.robots[0].controller_config.update(kp=stiffness, damping_ratio=1.0)
         self.model, self.data = self.env.sim.model._model, self.env.sim.data._data
         self._fixtures = [
             self.model.body(fixture.root_body).id for fixture in self.env.fixtures_dict.values()
@@ -99,9 +102,11 @@ class Problem:
         self.env.close()
 
 
-def _load_states(libero: Any, task: Task) -> Array:
+def load_states(task: Task) -> Array:
+    """Return the fixed initial states of a task (states x values): time, positions, velocities."""
     import torch
 
+    libero = import_libero()
     file = Path(libero.get_libero_path("init_states")) / task.suite / f"{task.name}.pruned_init"
     return np.asarray(torch.load(file, weights_only=False))
 
