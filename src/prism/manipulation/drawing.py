@@ -7,14 +7,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prism.manipulation.environment import Image
 from prism.sim.rendering import RenderingError, find_backend
 from prism.sim.scene import import_mujoco
 
+_UNDRAWN = 5
+"""A group of geometry that is not drawn."""
+
 
 class Drawing:
     """Draws a compiled model from its cameras, without multisampling, shadows and reflections.
+
+    On a processor the time goes with the number of faces, so what a camera cannot see is left out.
 
     Args:
         model: The compiled ``mjModel``.
@@ -44,6 +50,7 @@ class Drawing:
         self._camera = mujoco.MjvCamera()
         self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
         self._model, self._largest = model, size
+        self._groups = model.geom_group.copy()
 
     def draw(self, data: Any, camera: str, size: int) -> Image:
         """Return a picture (size, size, 3) of the scene as ``data`` holds it."""
@@ -53,10 +60,12 @@ class Drawing:
             mujoco.mjr_resizeOffscreen(size, size, self._drawing)
             self._largest = size
         self._camera.fixedcamid = self._model.camera(camera).id
+        self._model.geom_group[_outside(self._model, data, self._camera.fixedcamid)] = _UNDRAWN
         mujoco.mjv_updateScene(
             self._model, data, self._option, None, self._camera,
             mujoco.mjtCatBit.mjCAT_ALL.value, self._scene,
         )  # fmt: skip
+        self._model.geom_group[:] = self._groups
         view = mujoco.MjrRect(0, 0, size, size)
         mujoco.mjr_render(view, self._scene, self._drawing)
         picture = np.empty((size, size, 3), dtype=np.uint8)
@@ -67,3 +76,13 @@ class Drawing:
         """Free the renderer; in this order and before the interpreter ends, or OSMesa complains."""
         self._drawing.free()
         self._context.free()
+
+
+def _outside(model: Any, data: Any, camera: int) -> NDArray[np.bool_]:
+    """Tell which geoms lie wholly outside of the pyramid that a camera sees."""
+    seen = (data.geom_xpos - data.cam_xpos[camera]) @ data.cam_xmat[camera].reshape(3, 3)
+    half = np.deg2rad(model.cam_fovy[camera]) / 2.0
+    radius, depth = model.geom_rbound, -seen[:, 2]
+    beside = np.abs(seen[:, :2]).max(1) * np.cos(half) - depth * np.sin(half)
+    infinite = radius == 0.0  # planes have no bounding sphere
+    return ((beside > radius) | (depth < -radius)) & ~infinite
