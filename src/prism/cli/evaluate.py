@@ -9,6 +9,9 @@ from typing import Any, Literal
 
 from tyro.conf import Positional
 
+WALKING_SEEDS, MANIPULATION_SEEDS = (101, 102, 103), (101,)
+"""Evaluation seeds, unless others are given."""
+
 
 def eval_(
     run: Positional[Path],
@@ -60,7 +63,7 @@ def eval_(
         evaluate_manipulation(
             run,
             conditions or ("none",),
-            seeds or (101,),
+            seeds or MANIPULATION_SEEDS,
             20 if episodes is None else episodes,
             threads,
             checkpoint,
@@ -79,9 +82,9 @@ def eval_(
     _evaluate_walking(
         run,
         conditions or ("nominal",),
-        seeds or (101, 102, 103),
-        100 if envs is None else envs,
-        2 if episodes is None else episodes,
+        seeds or WALKING_SEEDS,
+        envs,
+        episodes,
         threads,
         checkpoint,
         again,
@@ -92,8 +95,8 @@ def _evaluate_walking(
     run: Path,
     conditions: tuple[str, ...],
     seeds: tuple[int, ...],
-    envs: int,
-    episodes: int,
+    envs: int | None,
+    episodes: int | None,
     threads: int,
     checkpoint: int | None,
     again: bool,
@@ -102,14 +105,18 @@ def _evaluate_walking(
     from prism.locomotion.evaluation import Protocol
     from prism.locomotion.summary import summarise, table
 
-    evaluations = Evaluations(run, Protocol(envs, episodes), checkpoint)
+    given = {"envs": envs, "episodes": episodes}
+    protocol = Protocol(**{name: value for name, value in given.items() if value is not None})
+    evaluations = Evaluations(run, protocol, checkpoint)
     todo = evaluations.plan(conditions, seeds, again)
     skipped = len(conditions) * len(seeds) - len(todo)
     if skipped:
         print(f"{skipped} evaluations are done already (--again repeats them).")
     policy = evaluations.policy
     found: dict[str, list] = {condition: [] for condition in conditions}
-    with _Progress(len(todo), episodes * (policy.config.task.episode_steps + 1)) as progress:
+    with _Progress(
+        len(todo), protocol.episodes * (policy.config.task.episode_steps + 1)
+    ) as progress:
         for condition in conditions:
             for seed in seeds:
                 if (condition, seed) in todo:

@@ -12,13 +12,25 @@ def export(
     out: Path | None = None,
     checkpoint: int | None = None,
 ) -> None:
-    """Write the policy of a run as ONNX, with its contract, the robot's model and a runner.
+    """Write the policy of a run as files that others can use.
+
+    A walking policy becomes ONNX, with its contract, the robot's model and a runner. A
+    manipulation policy becomes a pretrained folder of LeRobot, for --policy.path of its commands.
 
     Args:
         run: The run folder, or the name of a policy that comes with prism.
-        out: Folder to write; default: RUN/export. An export that is there is replaced.
+        out: Folder to write; default: RUN/export, for manipulation RUN/pretrained. An export that
+            is there is replaced.
         checkpoint: Step of the checkpoint to export; default: the newest.
     """
+    from prism.runs import Run
+
+    if Run.open(run).config.get("kind") == "manipulation":
+        from prism.imitate.policy import export_policy, load_policy
+
+        pretrained = export_policy(load_policy(run, checkpoint), out or run / "pretrained")
+        print(f"{pretrained}  Use it with: lerobot-eval --policy.path={pretrained} ...")
+        return
     from prism.cli._shipped import writable
     from prism.deploy.export import export_run, measure_latency
     from prism.export import ExportError

@@ -95,9 +95,9 @@ class Evaluations:
     def read(self, condition: str, seed: int) -> dict[int, Outcome]:
         """Return the stored outcomes of this policy by initial state."""
         file = self.run.path / "evaluations" / f"{self.name(condition, seed)}.json"
+        identity = self._identity(condition, seed)
         try:
             data = json.loads(file.read_text())
-            identity = self._identity(condition, seed)
             if {key: data[key] for key in identity} != identity:
                 return {}
             names = Outcome.__dataclass_fields__

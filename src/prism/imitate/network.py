@@ -34,6 +34,7 @@ def make_policy_config(config: ImitationConfig) -> Any:
         prism_latent=conditioner.latent,
         prism_interaction=conditioner.interaction,
         mlp_size=conditioner.mlp_size,
+        image_encoder="small" if network.encoder == "small" else "resnet",
         input_features=inputs,
         output_features={ACTION: PolicyFeature(FeatureType.ACTION, (task.action,))},
         normalization_mapping={

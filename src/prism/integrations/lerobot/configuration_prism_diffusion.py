@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from prism._extras import missing_extra
 from prism.integrations.lerobot.conditioning import ConditionerFields
+from prism.nn.checks import check_choice
 
 try:
     from lerobot.configs.policies import PreTrainedConfig
@@ -31,6 +32,9 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
     input_norm: str | None = "layer"
     latent_norm: str | None = "layer"
 
+    image_encoder: str = "resnet"
+    """``resnet``: LeRobot's; ``small``: three convolutions, for small images on a CPU."""
+
     LARGER_WIDTHS: ClassVar[tuple[int, ...]] = (512, 512)
     """3.5 times the size of PRISM at the paper's sizes; the paper has no such arm here."""
 
@@ -38,6 +42,7 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
         """Check the fields."""
         super().__post_init__()
         self.check_conditioner()
+        check_choice("image_encoder", self.image_encoder, ("resnet", "small"))
 
     def validate_features(self) -> None:
         """Check that there is a state to condition on, then what LeRobot checks."""

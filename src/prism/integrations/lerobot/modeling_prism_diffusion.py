@@ -9,6 +9,7 @@ from prism._extras import missing_extra
 from prism.integrations.lerobot.checkpoints import check_config, config_for_checkpoint
 from prism.integrations.lerobot.configuration_prism_diffusion import PrismDiffusionConfig
 from prism.integrations.lerobot.optimizer import optimizer_groups
+from prism.integrations.lerobot.small_encoder import SmallRgbEncoder
 
 try:
     from lerobot.configs.policies import PreTrainedConfig
@@ -29,6 +30,8 @@ class PrismDiffusionModel(DiffusionModel):
 
     def __init__(self, config: PrismDiffusionConfig) -> None:
         super().__init__(config)
+        if config.image_features and config.image_encoder == "small":
+            self.rgb_encoder = SmallRgbEncoder(config)  # as wide as the one it replaces
         assert config.robot_state_feature is not None  # validated by the config
         size = config.n_obs_steps * config.robot_state_feature.shape[0]
         # Built last, so that with the same seed encoder and U-Net start alike in every arm.
