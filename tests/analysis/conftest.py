@@ -42,3 +42,53 @@ def make_policy(make_run):
         return load_policy(make_run(*args, **kwargs))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def make_pusher(tmp_path_factory):
+    """Make a run folder of an imitation policy that pushes forward whatever its weights are."""
+    pytest.importorskip("metaworld", reason="Meta-World is not installed")
+    from prism.imitate import session as imitation
+    from prism.imitate.presets import make_config as make_imitation
+    from prism.manipulation.demonstrations.cache import Demonstrations
+    from prism.manipulation.demonstrations.features import ACTION, OBJECTS, STATE
+    from prism.manipulation.make import make_environment
+    from prism.manipulation.tasks import find_task
+
+    made = {}
+    quick = {"network.widths": [8, 16], "network.inference_steps": 1, "conditioner.latent": 8}
+
+    def make(conditioner="prism", seed=1, task="button-press-v3"):
+        key = (conditioner, seed, task)
+        if key not in made:
+            environment = make_environment(find_task("metaworld", task), cameras=())
+            config = make_imitation(
+                "state", conditioner, environment, "nowhere", seed=seed, overrides=quick
+            )
+            environment.close()
+            generator = torch.Generator().manual_seed(0)
+            sizes = {STATE: config.task.state, OBJECTS: config.task.objects}
+            vectors = {k: torch.rand(40, n, generator=generator) for k, n in sizes.items()}
+            # Actions that never differ: what the network makes of them stays within 0.005.
+            vectors[ACTION] = torch.tensor([0.0, 1.0, -0.2, 0.0]).expand(40, 4).clone()
+            demonstrations = Demonstrations(vectors, {}, torch.tensor([20, 40]))
+            path = tmp_path_factory.mktemp("pushers") / f"{conditioner}-{seed}"
+            run, _ = imitation.start(config, demonstrations, path)
+            run.close()
+            made[key] = path
+        return made[key]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def short_scene():
+    """Return the pushers' task with a short horizon."""
+    pytest.importorskip("metaworld", reason="Meta-World is not installed")
+    from prism.manipulation.make import make_environment
+    from prism.manipulation.tasks import find_task
+
+    task = replace(find_task("metaworld", "button-press-v3"), horizon=70)
+    environment = make_environment(task, cameras=())
+    yield environment
+    environment.close()

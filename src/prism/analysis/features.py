@@ -14,7 +14,7 @@ Actors without a conditioner have ``raw`` and the hidden layers alone; a layer o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,6 +50,26 @@ def read_features(policy: Policy, observations: np.ndarray | Tensor) -> dict[str
     return {name: torch.cat([b[name] for b in batches]).numpy() for name in found}
 
 
+def read_conditioner(conditioner: nn.Module | None, inputs: Tensor) -> dict[str, np.ndarray]:
+    """Return the activations of a conditioner by itself, as in LeRobot's policies.
+
+    Args:
+        conditioner: The conditioner; without one its output is its input.
+        inputs: (rows, inputs), normalised as in training.
+
+    Returns:
+        Float32 arrays (rows, width): features of a :class:`PolynomialConditioner`, or the hidden
+        layers of any other, and the output as ``conditioner``.
+    """
+    if conditioner is None:
+        return {"conditioner": inputs.numpy()}
+    found: dict[str, Tensor] = {}
+    places = _encoder_places(conditioner)
+    with torch.inference_mode(), _hooked(places, found):
+        conditioner(inputs)
+    return {name: found[name].numpy() for name, _, _ in places}
+
+
 def feature_names(policy: Policy) -> list[str]:
     """Return the names that :func:`read_features` gives for a policy."""
     inputs = policy.actor.obs_dim
@@ -60,18 +80,26 @@ def feature_names(policy: Policy) -> list[str]:
 def _collect(module: Any) -> Iterator[dict[str, Tensor]]:
     """Keep what passes through the module in a dictionary while the context lasts."""
     found: dict[str, Tensor] = {}
-    handles = [
-        part.register_forward_hook(_keep(found, name, pick)) for name, part, pick in _places(module)
-    ]
-    try:
+    with _hooked(_places(module), found):
         yield found
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 _Pick = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """From a module, its input and its output to the feature."""
+
+_Place = tuple[str, nn.Module, _Pick]
+"""Name of a feature, and where it is read."""
+
+
+@contextmanager
+def _hooked(places: Sequence[_Place], found: dict[str, Tensor]) -> Iterator[None]:
+    """Write what passes the places to ``found`` while the context lasts."""
+    handles = [part.register_forward_hook(_keep(found, name, pick)) for name, part, pick in places]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def _keep(found: dict[str, Tensor], name: str, pick: _Pick) -> Callable[..., None]:
@@ -81,7 +109,7 @@ def _keep(found: dict[str, Tensor], name: str, pick: _Pick) -> Callable[..., Non
     return hook
 
 
-def _places(module: Any) -> list[tuple[str, nn.Module, _Pick]]:
+def _places(module: Any) -> list[_Place]:
     """Say where in a policy module each feature can be read."""
     encoder, trunk = None, module.mlp
     if isinstance(trunk[0], PolynomialConditioner | ResidualEncoder):
@@ -89,12 +117,16 @@ def _places(module: Any) -> list[tuple[str, nn.Module, _Pick]]:
     places = [] if encoder is None else _encoder_places(encoder)
     # rsl_rl shares one activation module among all layers, so a hidden layer is read where it
     # enters the next linear one.
-    linears = [part for part in trunk if isinstance(part, nn.Linear)]
-    return places + [(f"hidden_{i}", part, _input) for i, part in enumerate(linears[1:], start=1)]
+    return places + _hidden_places(trunk)
 
 
-def _encoder_places(encoder: nn.Module) -> list[tuple[str, nn.Module, _Pick]]:
-    places: list[tuple[str, nn.Module, _Pick]] = []
+def _hidden_places(layers: nn.Module) -> list[_Place]:
+    linears = [part for part in layers.modules() if isinstance(part, nn.Linear)]
+    return [(f"hidden_{i}", part, _input) for i, part in enumerate(linears[1:], start=1)]
+
+
+def _encoder_places(encoder: nn.Module) -> list[_Place]:
+    places: list[_Place] = []
     if isinstance(encoder, ResidualEncoder):
         places.append(("first_order", encoder.factors[0], _output))
         if encoder.degree > 1:
@@ -105,6 +137,8 @@ def _encoder_places(encoder: nn.Module) -> list[tuple[str, nn.Module, _Pick]]:
             places.append(("first_order", layer, _first_factor))
         if layer.degree > 1:
             places.append(("polynomial", layer, _output))
+    else:
+        places += _hidden_places(encoder)
     return [*places, ("conditioner", encoder, _output)]
 
 

@@ -1,0 +1,89 @@
+"""The picture of contacts: pictures of a typical episode, force and speed around first contact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prism.analysis.contact_records import SHOWN, Record, aligned, by_arm
+from prism.analysis.style import INK, PALE, new_figure
+from prism.manipulation.contact import AFTER, BEFORE, THRESHOLD
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORCE, SPEED = "#D55E00", "#0072B2"
+"""Orange and blue, as in the paper."""
+
+_WIDTH = 3.6
+"""Inches of an arm."""
+
+
+def draw_contacts(records: Sequence[Record], title: str) -> Figure:
+    """Draw one column an arm: pictures on top, force (orange) and speed (blue) below.
+
+    Lines are means over the episodes with contact, bands reach from the 10th to the 90th
+    percentile; every arm has the same axes.
+
+    Args:
+        records: The policies.
+        title: What they do.
+    """
+    arms = by_arm(records)
+    figure = new_figure(_WIDTH * len(arms) + 0.8, 4.7)
+    parts = figure.subfigures(2, 1, height_ratios=[_WIDTH / 3 + 0.3, 3.1], squeeze=False)
+    top, bottom = parts[:, 0]
+    pictures = top.subplots(1, len(SHOWN) * len(arms), squeeze=False)[0]
+    axes = bottom.subplots(1, len(arms), squeeze=False, sharey=True)[0]
+    speeds = [axis.twinx() for axis in axes]
+    for i, (arm, group) in enumerate(arms.items()):
+        _show(pictures[len(SHOWN) * i : len(SHOWN) * (i + 1)], group)
+        axes[i].set_title(_heading(arm, group), fontsize=10)
+        _draw(axes[i], aligned(group, "largest_force"), group, FORCE)
+        _draw(speeds[i], aligned(group, "speed"), group, SPEED)
+        axes[i].axvline(0, color=INK, lw=0.8, ls=":")
+        axes[i].set_xlabel(f"time from first contact ({THRESHOLD:g} N), s")
+        axes[i].grid(axis="y", color=PALE, lw=0.8)
+        axes[i].tick_params(axis="y", colors=FORCE)
+        speeds[i].tick_params(axis="y", colors=SPEED, labelright=i == len(arms) - 1)
+        speeds[i].sharey(speeds[0])
+        speeds[i].spines["right"].set_visible(True)
+    axes[0].set_ylim(bottom=0)
+    speeds[0].set_ylim(bottom=0)
+    axes[0].set_ylabel("contact force $F_c$, N", color=FORCE)
+    speeds[-1].set_ylabel("hand speed $v_{EEF}$, m/s", color=SPEED)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _heading(arm: str, group: Sequence[Record]) -> str:
+    episodes = [one for record in group for one in record.episodes]
+    touched = sum(one.contact is not None for one in episodes)
+    solved = sum(one.outcome.success for one in episodes)
+    return f"{arm}\n{solved} of {len(episodes)} solved, {touched} with contact"
+
+
+def _show(axes: np.ndarray, group: Sequence[Record]) -> None:
+    """Show the pictures of the arm's first policy that has any."""
+    pictures = next((record.pictures for record in group if record.pictures), ())
+    dt = group[0].episodes[0].trace.control_seconds
+    for i, axis in enumerate(axes):
+        axis.set_axis_off()
+        if i < len(pictures):
+            axis.imshow(pictures[i])
+            name = "contact" if SHOWN[i] == 0 else f"{SHOWN[i] * dt:+.1f} s"
+            axis.set_title(name, fontsize=9)
+
+
+def _draw(axis: Axes, values: np.ndarray, group: Sequence[Record], colour: str) -> None:
+    """Draw the mean over episodes and its band; steps that no episode has are left out."""
+    known = np.isfinite(values).any(0) if len(values) else np.zeros(0, bool)
+    if not known.any():
+        return
+    time = np.arange(-BEFORE, AFTER + 1)[known] * group[0].episodes[0].trace.control_seconds
+    low, high = np.nanquantile(values[:, known], [0.1, 0.9], axis=0)
+    axis.fill_between(time, low, high, color=colour, alpha=0.18, lw=0)
+    axis.plot(time, np.nanmean(values[:, known], axis=0), color=colour, lw=1.8)
