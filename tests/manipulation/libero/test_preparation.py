@@ -135,10 +135,11 @@ def test_without_a_connection_the_way_out_is_named(clean, monkeypatch):
 
 
 def test_what_is_not_prepared_is_refused_with_the_command(clean, small):
-    with pytest.raises(NotPreparedError, match="prism libero prepare"):
+    with pytest.raises(NotPreparedError, match=r"config file .* Run: prism libero prepare"):
         ensure_prepared()
     prepare(small, link=False)
-    ensure_prepared()
+    with pytest.raises(NotPreparedError, match=r"files .* are missing, \*/akita_black_bowl.xml"):
+        ensure_prepared()
     (clean / "cache" / "assets").rename(clean / "gone")
     with pytest.raises(NotPreparedError, match="--assets FILE"):
         ensure_prepared()

@@ -105,11 +105,18 @@ def ensure_prepared() -> None:
     problem = _config_problem(config_file())
     if problem:
         raise NotPreparedError(f"LIBERO's config file {config_file()} {problem}. Run: {COMMAND}")
-    if find_assets() is None:
+    assets = find_assets()
+    if assets is None:
         raise NotPreparedError(
             "LIBERO's assets (meshes, textures, scenes) are not on this machine. Run: "
             f"{COMMAND} (fetches them from the hub) or {COMMAND} --assets FILE (an archive or a "
             "folder of them)."
+        )
+    missing = missing_assets(assets, package_folder() / "bddl_files")
+    if missing:
+        raise NotPreparedError(
+            f"{len(missing)} files of LIBERO's assets in {assets} are missing, {missing[0]} for "
+            f"one. Run: {COMMAND} (fetches them from the hub) or {COMMAND} --assets FILE."
         )
 
 
