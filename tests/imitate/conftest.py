@@ -39,7 +39,7 @@ def make_config(conditioner="prism", images=False, **changes):
         arm=conditioner,
         task=TaskConfig("metaworld", "reach-v3", STATE, OBJECTS, ACTION, cameras),
         demos="made-up",
-        conditioner=ConditionerConfig(kind=conditioner, latent=8),
+        conditioner=ConditionerConfig(kind=conditioner, latent=8, mlp_size="larger"),
         network=NetworkConfig(
             inputs="images" if images else "objects",
             image_size=16,

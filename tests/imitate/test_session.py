@@ -9,6 +9,7 @@ import torch
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 
 from prism.imitate import session
+from prism.imitate.config import OptimiserConfig
 from prism.imitate.trainer import Trainer
 from prism.runs import Run, RunError, load_checkpoint
 from prism.runs.finite import NonFiniteTrainingError
@@ -111,7 +112,8 @@ def test_all_arms_see_the_same_samples_and_noise(demonstrations, monkeypatch):
 
 
 def test_training_learns(demonstrations):
-    config = replace(make_config(), steps=60, batch=32, log_every=20)
+    learner = OptimiserConfig(learning_rate=1e-2, warmup=2)
+    config = replace(make_config(), steps=60, batch=32, log_every=15, optimiser=learner)
     trainer = Trainer(config, demonstrations)
     rows = [row for _ in range(60) if (row := trainer.update())]
     assert rows[-1]["loss"] < 0.9 * rows[0]["loss"]

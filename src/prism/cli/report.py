@@ -25,6 +25,7 @@ def report(
         title: Heading of the page; default: the folder's name.
     """
     from prism.report.build import write_report
+    from prism.report.export import text_table
     from prism.report.words import findings, lead
 
     words = ["prism", "report", str(folder)]
@@ -32,10 +33,13 @@ def report(
     words += ["--reference", reference] if reference != "mlp-larger" else []
     words += ["--title", title] if title else []
     made = write_report(folder, out, reference=reference, title=title, command=shlex.join(words))
-    print(lead(made.results))
+    if made.results:
+        print(lead(made.results))
     for results in made.results:
         print(f"\n{results.section.title}")
         print("\n".join(f"- {subject}{finding}" for subject, finding in findings(results)))
+    for table in made.manipulation:
+        print(f"\n{table.title}\n{text_table(table)}")
     if made.problems:
         print(f"\n{len(made.problems)} things are missing or were left out; the page lists them.")
     print(f"\n{made.page}  {made.page.stat().st_size / 1e6:.1f} MB\n{made.data}\n{made.markdown}")

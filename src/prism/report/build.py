@@ -7,7 +7,13 @@ from pathlib import Path
 
 from prism.report.arms import REFERENCE, make_sections
 from prism.report.attachments import Luggage, find_analyses, find_films
+from prism.report.cells import Table
 from prism.report.export import make_json, make_markdown
+from prism.report.manipulation import (
+    collect_manipulation,
+    manipulation_data,
+    manipulation_tables,
+)
 from prism.report.page import Contents, render
 from prism.report.reading import collect
 from prism.report.records import Collection
@@ -29,6 +35,8 @@ class Report:
     """All tables as Markdown."""
     results: tuple[Results, ...]
     """One a task."""
+    manipulation: tuple[Table, ...]
+    """Tables of runs that learned from demonstrations."""
     problems: tuple[str, ...]
     """What is missing or was left out."""
 
@@ -56,7 +64,8 @@ def write_report(
     if page.suffix not in (".html", ".htm"):
         raise ValueError(f"The page must be an .html file, got {page}.")
     collection = collect(folder)
-    if not collection.runs:
+    learned, notes = collect_manipulation(collection.root)
+    if not collection.runs and not learned:
         raise RunError(_nothing(collection))
     results = tuple(compute(section, reference) for section in make_sections(collection))
     luggage = Luggage(collection.root)
@@ -66,13 +75,16 @@ def write_report(
         *collection.problems,
         *(note for one in results for note in one.section.notes),
         *luggage.notes,
+        *notes,
     )
+    learned_tables = tuple(manipulation_tables(learned))
     heading = title or collection.root.resolve().name
     made = collect_provenance()
     contents = Contents(
         title=heading,
         intro=intro,
         results=results,
+        manipulation=learned_tables,
         films=films,
         analyses=analyses,
         sweeps=sweep_tables(collection.plans),
@@ -84,12 +96,13 @@ def write_report(
     data, markdown = page.with_suffix(".json"), page.with_suffix(".md")
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
-        write_json(data, make_json(results, problems, made))
-        write_text(markdown, make_markdown(heading, results, problems))
+        numbers = make_json(results, problems, made)
+        write_json(data, numbers | {"manipulation": manipulation_data(learned)})
+        write_text(markdown, make_markdown(heading, results, problems, learned_tables))
         write_text(page, render(contents))
     except OSError as error:
         raise RunError(f"Cannot write to {page.parent}: {error.strerror or error}.") from error
-    return Report(page, data, markdown, results, problems)
+    return Report(page, data, markdown, results, learned_tables, problems)
 
 
 def _nothing(collection: Collection) -> str:

@@ -148,9 +148,21 @@ def _bounds(interval: tuple[float, float] | None) -> list[float] | None:
     return None if interval is None else list(interval)
 
 
-def make_markdown(title: str, all_results: Sequence[Results], problems: Sequence[str]) -> str:
-    """Return the tables and findings as Markdown."""
-    parts = [f"# {title}", words.lead(all_results)]
+def make_markdown(
+    title: str,
+    all_results: Sequence[Results],
+    problems: Sequence[str],
+    more: Sequence[Table] = (),
+) -> str:
+    """Return the tables and findings as Markdown.
+
+    Args:
+        title: Heading.
+        all_results: One a task.
+        problems: What is missing or was left out.
+        more: Further tables.
+    """
+    parts = [f"# {title}", *([words.lead(all_results)] if all_results else [])]
     for results in all_results:
         parts.append(f"## {results.section.title}")
         parts.append("\n".join(f"- **{s}**{f}" for s, f in words.findings(results)))
@@ -162,6 +174,7 @@ def make_markdown(title: str, all_results: Sequence[Results], problems: Sequence
             found.append(tables.claims_table(claims, "Differences under other conditions"))
         found += [run_tables.runs_table(results), run_tables.provenance_table(results)]
         parts += [markdown_table(table) for table in found]
+    parts += [markdown_table(table) for table in more]
     if problems:
         parts.append("## Missing or left out")
         parts.append("\n".join(f"- {problem}" for problem in problems))

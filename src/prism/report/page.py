@@ -61,6 +61,8 @@ class Contents:
     """A paragraph before the numbers, plain text; may be empty."""
     results: Sequence[Results]
     """One a task."""
+    manipulation: Sequence[Table]
+    """Tables of runs that learned from demonstrations."""
     films: Sequence[tuple[RunRecord, Attachment]]
     """Films with the runs that they show."""
     analyses: Sequence[Analysis]
@@ -81,10 +83,10 @@ def render(contents: Contents) -> str:
     sections = [
         f"<p class='eyebrow'>PRISM report</p><h1>{escape(contents.title)}</h1>",
         _paragraph(contents.intro),
-        f"<p class='lead'>{escape(words.lead(contents.results))}</p>",
-        _findings(contents.results, several),
+        *_summary(contents.results, several),
         _films(contents.films),
         *(_section(results, several) for results in contents.results),
+        *(f"<h2>{escape(t.title)}</h2>{render_table(t)}" for t in contents.manipulation),
         *(_analysis(analysis) for analysis in contents.analyses),
         *(f"<h2>{escape(t.title)}</h2>{render_table(t)}" for t in contents.sweeps),
         _problems(contents.problems),
@@ -96,6 +98,15 @@ def render(contents: Contents) -> str:
 
 def _paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>" if text else ""
+
+
+def _summary(results: Sequence[Results], several: bool) -> list[str]:
+    if not results:
+        return []
+    return [
+        f"<p class='lead'>{escape(words.lead(results))}</p>",
+        _findings(results, several),
+    ]
 
 
 def _findings(all_results: Sequence[Results], several: bool) -> str:
@@ -225,5 +236,6 @@ def _provenance(contents: Contents) -> str:
     for results, table in zip(contents.results, found, strict=True):
         heading = f"<h3>{escape(results.section.title)}</h3>" if len(found) > 1 else ""
         parts.append(heading + render_table(table, note=False))
-    parts.append(f"<p class='note'>{escape(found[0].note)} {escape(contents.made)}</p>")
+    note = f"{found[0].note} " if found else ""
+    parts.append(f"<p class='note'>{escape(note + contents.made)}</p>")
     return "".join(parts)

@@ -84,6 +84,8 @@ def _read_plan(folder: Path, problems: list[str]) -> list[Plan]:
 def _read_run(folder: Path, name: str) -> RunRecord | None:
     data = _run_config(folder)
     if data is None:
+        if (_read_json(folder / "config.json") or {}).get("kind") == "manipulation":
+            return None  # see prism.report.manipulation
         if (folder / "config.json").is_file() and (folder / "metrics.jsonl").is_file():
             raise RunError(f"{name}: config.json is damaged or not that of a locomotion run.")
         return None
