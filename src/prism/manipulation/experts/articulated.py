@@ -20,7 +20,9 @@ class Drawer:
     handle: tuple[float, float, float]
     """Middle of the bar, in the frame of the drawer."""
     opened: float = -0.155
-    """Joint position to pull it to."""
+    """Joint position to pull it to when it should be open."""
+    ajar: float = -0.138
+    """Joint position that is enough to put something in."""
     closed: float = 0.002
     """Joint position to push it to."""
 
@@ -64,9 +66,16 @@ DOORS: dict[str, Door] = {"microwave": Door(push=(0.19, 0.02, 0.075))}
 """Doors by category."""
 
 
-def open_drawer(scene: Scene, name: str) -> Skill:
-    """Take the handle from ahead and above, and pull."""
+def is_shut(scene: Scene, name: str) -> bool:
+    """Whether a region is in a drawer that is not open enough to put something in."""
+    drawer = DRAWERS.get(scene.category(name), {}).get(scene.region(name))
+    return drawer is not None and scene.joint(name) > drawer.ajar + 0.01
+
+
+def open_drawer(scene: Scene, name: str, *, ajar: bool = False) -> Skill:
+    """Take the handle from ahead and above, and pull it open, or ajar."""
     drawer = DRAWERS[scene.category(name)][scene.region(name)]
+    end = drawer.ajar if ajar else drawer.opened
     frame = scene.joint_frame(name)
     out = -frame.rotation[:, 1]
     ahead = DOWN * np.cos(1.1) - out * np.sin(1.1)
@@ -79,8 +88,9 @@ def open_drawer(scene: Scene, name: str) -> Skill:
     yield from move(scene, behind, OPEN, near=0.015, turned=0.08)
     yield from move(scene, at, OPEN, near=0.006, patience=40)
     yield from stay(scene, CLOSED, 10)
-    pulled = scene.hand().moved(out * (scene.joint(name) - drawer.opened + 0.03))
-    yield from move(scene, pulled, CLOSED, until=lambda: scene.joint(name) < drawer.opened)
+    pulled = scene.hand().moved(out * (scene.joint(name) - end + 0.03))
+    # The drawers are damped: pulled faster, the handle slips out of the fingers.
+    yield from move(scene, pulled, CLOSED, speed=0.4, until=lambda: scene.joint(name) < end)
     yield from stay(scene, OPEN, 6)
     yield from move(scene, scene.hand().moved(-0.06 * ahead), OPEN, near=0.02)
     yield from rise(scene, behind.position[2] + 0.15, OPEN)

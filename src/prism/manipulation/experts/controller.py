@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from prism.manipulation.experts.scene import Array, Pose
 
-OPEN, CLOSED = -1.0, 1.0
+OPEN, KEEP, CLOSED = -1.0, 0.0, 1.0
 """What the seventh action asks of the fingers."""
 
 
@@ -21,7 +21,7 @@ class Command:
     pose: Pose
     """Where the hand should go."""
     fingers: float
-    """``OPEN`` or ``CLOSED``."""
+    """``OPEN``, ``KEEP`` or ``CLOSED``."""
     speed: float = 1.0
     """Largest norm of the linear action."""
 

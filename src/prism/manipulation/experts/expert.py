@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from prism.manipulation.experts.articulated import is_shut
 from prism.manipulation.experts.controller import OPEN, Command, Gains, act
 from prism.manipulation.experts.programs import check_program, derive_program, perform
 from prism.manipulation.experts.scene import Scene
@@ -59,10 +60,14 @@ class LiberoExpert:
 
 def work(scene: Scene) -> Skill:
     """Yield commands without end: the first step of what is left to do, again and again."""
+    # Some of LIBERO's scenes start with things in the air.
+    for _ in range(20):
+        if scene.still():
+            break
+        yield Command(scene.hand(), OPEN)
     while True:
         left = [goal for goal in scene.goals if not scene.holds(goal)]
-        drawers = [goal[-1] for goal in left if scene.slides(goal[-1])]
-        closed = [name for name in drawers if not scene.holds(("open", name))]
+        closed = [goal[-1] for goal in left if is_shut(scene, goal[-1])]
         if left:
             yield from perform(scene, derive_program(left, closed)[0])
         yield Command(scene.hand(), OPEN)

@@ -14,7 +14,11 @@ DOWN = np.array([0.0, 0.0, -1.0])
 _FINGERTIP = 0.009
 """How far the fingers reach beyond the point between their pads."""
 _CLEARANCE = 0.012
-"""Distance to other things that is enough for the open hand."""
+"""Distance to other things that is enough for the hand."""
+WIDE = 0.08
+"""Between the fingers of the open hand."""
+_NARROW = 0.045
+"""Between the fingers where there is little room, around a wall."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,18 @@ GRASPS: dict[str, Grasp] = {
 """Grasps by category; everything else is taken across."""
 
 
-def plan_grasp(scene: Scene, name: str, goal: Array) -> Pose:
-    """Choose the pose in which the hand closes on an object.
+@dataclass(frozen=True)
+class Hold:
+    """A grasp that was chosen."""
+
+    pose: Pose
+    """Of the hand when it closes."""
+    width: float
+    """Between the fingers on the way there."""
+
+
+def plan_grasp(scene: Scene, name: str, goal: Array) -> Hold:
+    """Choose how the hand takes an object.
 
     Args:
         scene: Where it happens.
@@ -73,22 +87,32 @@ def plan_grasp(scene: Scene, name: str, goal: Array) -> Pose:
     hand, others = scene.hand(), scene.obstacles(name)
     way = goal - scene.pose(name).position
 
-    def cost(pose: Pose) -> float:
-        here = others.distance(hand_points(pose))
-        there = others.distance(hand_points(pose.moved(way)))
-        crowded = max(0.0, _CLEARANCE - here) + 0.3 * max(0.0, _CLEARANCE - there)
-        return turn_between(pose.rotation, hand.rotation) + 100.0 * crowded
+    def cost(hold: Hold) -> float:
+        here = _crowding(others.distance(hand_points(hold.pose, hold.width)))
+        there = _crowding(others.distance(hand_points(hold.pose.moved(way), hold.width)))
+        turn = turn_between(hold.pose.rotation, hand.rotation)
+        return turn + here + 0.3 * there + (0.5 if hold.width < WIDE else 0.0)
 
-    poses = [
-        Pose(pose.position, nearest_turn(pose.rotation, hand.rotation))
-        for pose in _candidates(scene, name, grasp)
-    ]
-    return min(poses, key=cost)
+    return min(
+        (
+            Hold(Pose(pose.position, nearest_turn(pose.rotation, hand.rotation)), width)
+            for pose in _candidates(scene, name, grasp)
+            for width in ((WIDE, _NARROW) if isinstance(grasp, Rim) else (WIDE,))
+        ),
+        key=cost,
+    )
 
 
-def hand_points(pose: Pose) -> Array:
-    """Return points that fill the open hand at a pose."""
-    return pose.position + _HAND @ pose.rotation.T
+def hand_points(pose: Pose, width: float) -> Array:
+    """Return points that fill the hand at a pose, with some width between its fingers."""
+    finger = np.array([width / 2, 0.0, 0.0])
+    local = np.concatenate([_FINGER + finger, (_FINGER + finger) * [-1, 1, 1], _PALM])
+    return pose.position + local @ pose.rotation.T
+
+
+def _crowding(room: float) -> float:
+    """Cost of too little room around the hand; what does not fit costs more than any turn."""
+    return 100.0 * max(0.0, _CLEARANCE - room) + (4.0 if room < 0.001 else 0.0)
 
 
 def outline(points: Array) -> tuple[float, Array]:
@@ -127,15 +151,10 @@ def _candidates(scene: Scene, name: str, grasp: Grasp) -> Iterator[Pose]:
 
 
 def _filled(low: tuple[float, float, float], high: tuple[float, float, float]) -> Array:
-    axes = [np.linspace(a, b, 4) for a, b in zip(low, high, strict=True)]
+    axes = [np.linspace(a, b, 5) for a, b in zip(low, high, strict=True)]
     return np.array(np.meshgrid(*axes)).reshape(3, -1).T
 
 
-_HAND = np.concatenate(
-    [
-        _filled((0.040, -0.010, -0.030), (0.056, 0.010, _FINGERTIP)),
-        _filled((-0.056, -0.010, -0.030), (-0.040, 0.010, _FINGERTIP)),
-        _filled((-0.100, -0.030, -0.090), (0.100, 0.030, -0.035)),
-    ]
-)
-"""Points of the open hand in its frame: two fingers and the palm."""
+_FINGER = _filled((0.000, -0.010, -0.030), (0.016, 0.010, _FINGERTIP))
+_PALM = _filled((-0.100, -0.030, -0.220), (0.100, 0.030, -0.035))
+"""Points of the hand in its frame: the left finger of a closed hand; the palm and its way there."""

@@ -41,18 +41,19 @@ class Spot:
     """Whether the axes of the thing and of the target should be parallel."""
     lean: float = 0.0
     """Angle by which the thing is turned about the target's x axis."""
-    slide: bool = False
-    """Whether the thing stays on the table on its way."""
 
 
 SPOTS: dict[tuple[str, str], Spot] = {
     ("flat_stove", "cook_region"): Spot(spread=(0.045, 0.0, 0.0)),
     ("basket", "contain_region"): Spot(spread=(0.0, 0.03, 0.0)),
     ("desk_caddy", "back_contain_region"): Spot(aligned=True),
-    ("target_zone", ""): Spot(slide=True),
+    ("wooden_cabinet", "top_region"): Spot(offset=(0.0, -0.014, 0.0)),
     ("wine_rack", "top_region"): Spot(lean=0.0),
 }
 """Spots by category and region; everywhere else things go to the middle."""
+
+SLIDING = ("plate",)
+"""Categories that stay on the table on their way."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Step:
     """One skill of a program."""
 
     skill: str
-    """``put``, ``open``, ``close`` or ``turn on``."""
+    """``put``, ``open``, ``open ajar``, ``close`` or ``turn on``."""
     thing: str
     """What it is done to."""
     target: str = ""
@@ -78,7 +79,7 @@ def derive_program(goals: Sequence[Goal], closed: Sequence[str] = ()) -> tuple[S
     for predicate, thing, *target in sorted(goals, key=lambda goal: _rank(goal[0])):
         if predicate in ("on", "in"):
             if target[0] in closed:
-                steps.append(Step("open", target[0]))
+                steps.append(Step("open ajar", target[0]))
             steps.append(Step("put", thing, target[0]))
         else:
             steps.append(Step({"turnon": "turn on"}.get(predicate, predicate), thing))
@@ -106,8 +107,8 @@ def perform(scene: Scene, step: Step) -> Skill:
     """Yield the commands of one step."""
     if step.skill == "put":
         yield from _put(scene, step.thing, step.target)
-    elif step.skill == "open":
-        yield from open_drawer(scene, step.thing)
+    elif step.skill in ("open", "open ajar"):
+        yield from open_drawer(scene, step.thing, ajar=step.skill == "open ajar")
     elif step.skill == "close":
         door = scene.category(step.thing) in DOORS
         yield from (close_door if door else close_drawer)(scene, step.thing)
@@ -121,7 +122,7 @@ def _put(scene: Scene, thing: str, target: str) -> Skill:
     side = 0.0 if len(sharing) < 2 else (-1.0, 1.0)[sharing.index(thing)]
     goal = scene.pose(target).at(np.array(spot.offset) + side * np.array(spot.spread))
     yield from grasp(scene, thing, goal)
-    if spot.slide:
+    if scene.category(thing) in SLIDING:
         yield from slide(scene, thing, goal)
     else:
         yield from place(scene, thing, goal, turn=_turn(scene, thing, target, spot))

@@ -134,10 +134,12 @@ class Scene:
         body = self._joint(name).bodyid[0]
         return Pose(self._data.xpos[body].copy(), self._data.xmat[body].reshape(3, 3).copy())
 
-    def slides(self, name: str) -> bool:
-        """Whether a region moves on a joint of its own, as that of a drawer does."""
-        site = self._problem.object_sites_dict.get(name)
-        return bool(site is not None and site.joints)
+    def still(self) -> bool:
+        """Whether no object falls or slides."""
+        model, data = self._model, self._data
+        things = self._problem.objects_dict.values()
+        starts = [model.joint(thing.joints[-1]).dofadr[0] for thing in things]
+        return all(np.linalg.norm(data.qvel[at : at + 3]) < 0.1 for at in starts)
 
     def boxes(self, name: str) -> Boxes:
         """Return the collision geometry of an object or fixture."""

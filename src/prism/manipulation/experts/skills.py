@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from prism.manipulation.experts.controller import CLOSED, OPEN, Command, turn_between
-from prism.manipulation.experts.grasps import hand_points, plan_grasp
+from prism.manipulation.experts.controller import CLOSED, KEEP, OPEN, Command, turn_between
+from prism.manipulation.experts.grasps import WIDE, hand_points, plan_grasp
 from prism.manipulation.experts.scene import Array, Pose, Scene
 
 Skill = Iterator[Command]
@@ -47,14 +47,25 @@ def stay(scene: Scene, fingers: float, steps: int) -> Skill:
         yield Command(pose, fingers)
 
 
+def narrow(scene: Scene, width: float) -> Skill:
+    """Close the fingers to a width."""
+    pose = scene.hand()
+    while scene.opening() > width:
+        yield Command(pose, CLOSED)
+
+
 def grasp(scene: Scene, name: str, goal: Array) -> Skill:
     """Line up behind the grasp, go to it, close the fingers."""
-    at = plan_grasp(scene, name, goal)
+    hold = plan_grasp(scene, name, goal)
+    at = hold.pose
     behind = at.moved(-_ABOVE * at.rotation[:, 2])
     yield from rise(scene, _height_between(scene, scene.hand().position, behind.position), OPEN)
     yield from move(scene, _raised(scene, behind), OPEN, near=0.03, turned=0.3)
     yield from move(scene, behind, OPEN, near=0.02, turned=0.1)
-    yield from move(scene, at, OPEN, near=0.004, turned=0.05, patience=40)
+    if hold.width < WIDE:
+        yield from narrow(scene, hold.width)
+    fingers = OPEN if hold.width == WIDE else KEEP
+    yield from move(scene, at, fingers, near=0.004, turned=0.05, patience=40)
     yield from stay(scene, CLOSED, 10)
 
 
@@ -73,6 +84,7 @@ def place(scene: Scene, name: str, point: Array, *, turn: Array | None = None) -
     rotation = hand.rotation if turn is None else turn @ held.rotation.T @ hand.rotation
     below = hand.position[2] - min(lowest, hand.position[2] - 0.01)
     height = _height_between(scene, hand.position, point, name) + below
+    yield from come_out(scene, name)
     yield from rise(scene, height, CLOSED)
 
     end = Pose(point - rotation @ grip, rotation)
@@ -81,7 +93,10 @@ def place(scene: Scene, name: str, point: Array, *, turn: Array | None = None) -
     others = scene.obstacles(name)
 
     def stopped() -> bool:
-        return scene.touches(name, hand=False) or others.distance(hand_points(scene.hand())) < 0.006
+        return (
+            scene.touches(name, hand=False)
+            or others.distance(hand_points(scene.hand(), WIDE)) < 0.006
+        )
 
     yield from move(scene, end, CLOSED, near=0.004, speed=0.5, until=stopped)
     yield from stay(scene, CLOSED, 2)
@@ -89,13 +104,52 @@ def place(scene: Scene, name: str, point: Array, *, turn: Array | None = None) -
     yield from rise(scene, scene.hand().position[2] + 0.08, OPEN)
 
 
+def come_out(scene: Scene, name: str) -> Skill:
+    """Bring a held object out from under what is above it."""
+    corners, others = scene.boxes(name).corners(), scene.obstacles(name)
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    low[2], high[2] = low[2] + 0.02, high[2] + 0.22
+    axes = [np.linspace(a, b, 5) for a, b in zip(low, high, strict=True)]
+    column = np.array(np.meshgrid(*axes)).reshape(3, -1).T
+    turns = np.arange(0.0, 2 * np.pi, np.pi / 4)
+    ways = [
+        far * np.array([np.cos(turn), np.sin(turn), 0.0])
+        for far in (0.0, 0.04, 0.08)
+        for turn in turns[: 1 if far == 0.0 else None]
+    ]
+    way = next((way for way in ways if others.distance(column + way) > 0.005), ways[0])
+    if way.any():
+        up = scene.hand().moved((0.0, 0.0, 0.01))
+        yield from move(scene, up, CLOSED, near=0.004, patience=10)
+        yield from move(scene, up.moved(way), CLOSED, near=0.015)
+
+
 def slide(scene: Scene, name: str, point: Array) -> Skill:
-    """Pull a held object over the table until its origin is at a point, let go, back off."""
-    hand = scene.hand()
-    way = point - scene.pose(name).position
-    yield from move(scene, hand.moved((way[0], way[1], 0.0)), CLOSED, speed=0.6)
+    """Pull a held object over the table to a point, around other things, let go, back off."""
+    for stop in _way_around(scene, name, point):
+        way = stop - scene.pose(name).position
+        end = scene.hand().moved((way[0], way[1], 0.0))
+        yield from move(scene, end, CLOSED, near=0.008, speed=0.6)
     yield from stay(scene, OPEN, 6)
     yield from rise(scene, scene.hand().position[2] + 0.08, OPEN)
+
+
+def _way_around(scene: Scene, name: str, point: Array) -> list[Array]:
+    """Return stops of the first way near to a point on which a sliding object meets nothing."""
+    start = scene.pose(name).position
+    shape = scene.boxes(name).corners() - start
+    others = scene.obstacles(name, "world")
+    sides = [(x, y) for x in (0.0, 0.02, -0.02) for y in (0.0, 0.02, -0.02)]
+    for x, y in sorted(sides, key=lambda side: abs(side[0]) + abs(side[1])):
+        end = np.array([point[0] + x, point[1] + y, start[2]])
+        for corner in (end, np.array([start[0], end[1], start[2]]), np.array([end[0], *start[1:]])):
+            steps = np.linspace(0.0, 1.0, 12)[:, None]
+            path = np.concatenate(
+                [start + steps * (corner - start), corner + steps * (end - corner)]
+            )
+            if others.distance((path[:, None] + shape).reshape(-1, 3)) > 0.005:
+                return [corner, end]
+    return [point]
 
 
 def rise(scene: Scene, height: float, fingers: float) -> Skill:

@@ -1,0 +1,74 @@
+"""Experts in LIBERO itself: they succeed, repeat themselves, and say what they cannot do."""
+
+import numpy as np
+import pytest
+
+from prism.manipulation.experts import LiberoExpert, NoExpertError
+from prism.manipulation.experts.measure import run_episode
+from prism.manipulation.make import make_environment, make_expert
+from prism.manipulation.tasks import find_task
+
+
+@pytest.fixture
+def open_environment(libero):
+    environments = []
+
+    def make(suite, task):
+        environments.append(make_environment(find_task(suite, task), cameras=()))
+        return environments[-1]
+
+    yield make
+    for environment in environments:
+        environment.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suite", "task"), [("libero_object", 1), ("libero_goal", 0), ("libero_goal", 7)]
+)
+def test_an_expert_solves_its_task(open_environment, suite, task):
+    environment = open_environment(suite, task)
+
+    success, steps = run_episode(environment, make_expert(environment), seed=3)
+
+    assert success
+    assert steps < environment.task.horizon
+
+
+def test_the_same_state_gives_the_same_actions(open_environment):
+    environment = open_environment("libero_object", 0)
+    actions = []
+    for _ in range(2):
+        expert = make_expert(environment)
+        environment.reset(seed=5, images=False)
+        expert.reset()
+        actions.append([])
+        for _ in range(12):
+            actions[-1].append(expert.act())
+            environment.step(actions[-1][-1], images=False)
+
+    assert np.array_equal(*actions)
+    assert np.abs(actions).max() <= 1.0
+
+
+def test_noise_follows_the_seed(open_environment):
+    environment = open_environment("libero_object", 0)
+    environment.reset(seed=5, images=False)
+    first, again, other = (
+        LiberoExpert(environment, seed=seed, noise=0.1).act() for seed in (1, 1, 2)
+    )
+
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    with pytest.raises(ValueError, match="noise must be at least 0"):
+        LiberoExpert(environment, noise=-0.1)
+
+
+def test_a_goal_without_a_skill_is_refused(open_environment):
+    environment = open_environment("libero_goal", 7)
+    environment.reset(seed=0, images=False)
+    goals = environment.problem.parsed_problem["goal_state"]
+    goals[:] = [["open", "flat_stove_1"]]
+
+    with pytest.raises(NoExpertError, match="open a flat_stove.*white_cabinet"):
+        make_expert(environment).reset()
