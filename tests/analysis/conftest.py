@@ -57,6 +57,7 @@ def make_pusher(tmp_path_factory):
 
     made = {}
     quick = {"network.widths": [8, 16], "network.inference_steps": 1, "conditioner.latent": 8}
+    quick["conditioner.mlp_size"] = "larger"
 
     def make(conditioner="prism", seed=1, task="button-press-v3"):
         key = (conditioner, seed, task)

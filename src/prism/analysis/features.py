@@ -58,8 +58,9 @@ def read_conditioner(conditioner: nn.Module | None, inputs: Tensor) -> dict[str,
         inputs: (rows, inputs), normalised as in training.
 
     Returns:
-        Float32 arrays (rows, width): features of a :class:`PolynomialConditioner`, or the hidden
-        layers of any other, and the output as ``conditioner``.
+        Float32 arrays (rows, width): ``first_order`` and ``polynomial`` of a
+        :class:`PolynomialConditioner`, or the hidden layers of any other as ``latent_1`` and so
+        on, and the output as ``conditioner``.
     """
     if conditioner is None:
         return {"conditioner": inputs.numpy()}
@@ -120,9 +121,9 @@ def _places(module: Any) -> list[_Place]:
     return places + _hidden_places(trunk)
 
 
-def _hidden_places(layers: nn.Module) -> list[_Place]:
+def _hidden_places(layers: nn.Module, name: str = "hidden") -> list[_Place]:
     linears = [part for part in layers.modules() if isinstance(part, nn.Linear)]
-    return [(f"hidden_{i}", part, _input) for i, part in enumerate(linears[1:], start=1)]
+    return [(f"{name}_{i}", part, _input) for i, part in enumerate(linears[1:], start=1)]
 
 
 def _encoder_places(encoder: nn.Module) -> list[_Place]:
@@ -138,7 +139,7 @@ def _encoder_places(encoder: nn.Module) -> list[_Place]:
         if layer.degree > 1:
             places.append(("polynomial", layer, _output))
     else:
-        places += _hidden_places(encoder)
+        places += _hidden_places(encoder, "latent")
     return [*places, ("conditioner", encoder, _output)]
 
 

@@ -46,7 +46,7 @@ def draw_probes(rows: Sequence[Row], domain: Domain, subtitle: str) -> Figure:
         axis.set_xlim(left=0.0)
         axis.grid(axis="x", color=PALE, lw=0.8)
         axis.tick_params(axis="y", length=0)
-    labels = [_LABELS.get(name, name.replace("hidden_", "hidden layer ")) for name in features]
+    labels = [_LABELS.get(name, name.replace("_", " layer ")) for name in features]
     axes[0, 0].set_yticks(range(len(features)), labels)
     axes[0, 0].set_ylim(len(features) - 0.5, -0.5)
     bars = f"bars: 95 % over {domain.units}"

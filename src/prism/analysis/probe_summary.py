@@ -10,8 +10,9 @@ from prism.analysis.probe_core import ANY_ARM, UNTRAINED, Probe, Study
 from prism.analysis.probe_fit import SCORES, Scored, gain, score
 from prism.statistics import estimate
 
-_ORDER = ("raw", "first_order", "polynomial", "conditioner")
-"""Features from the input on; hidden layers follow."""
+_ORDER = ("raw", "first_order", "polynomial", "latent", "conditioner", "hidden")
+"""Features from the input on: ``latent`` layers are inside an MLP conditioner, ``hidden`` ones
+behind the conditioner."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ def collect_rows(study: Study) -> list[Row]:
 
 def feature_rank(name: str) -> tuple[int, str]:
     """Return where a feature stands on the way from input to output."""
-    return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
+    kind = name.rstrip("0123456789").rstrip("_")
+    return (_ORDER.index(kind), name)
 
 
 def _row(arm: str, features: str, probes: list[Probe]) -> Row:
@@ -121,8 +123,10 @@ def collect_gains(rows: Sequence[Row], *, across: bool) -> list[Gain]:
         others += [arm + UNTRAINED] if arm + UNTRAINED in by_arm else []
         for other in others:
             base = by_arm[other]
-            pairs.append((_first_stage(mine), _first_stage(base)))
-            pairs.append((mine[_last(mine)], base[_last(base)]))
+            first = _first_stage(mine), _first_stage(base)
+            last = mine[_last(mine)], base[_last(base)]
+            same = first[0] is last[0] and first[1] is last[1]
+            pairs += [first] if same else [first, last]
     return [_gain(*pair) for pair in pairs]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tyro.conf import Positional
 
@@ -18,52 +18,99 @@ def probe(
     own: bool = False,
     untrained: bool = False,
     directions: int | None = None,
-    condition: str = "pushes",
+    condition: str | None = None,
     horizon: int = 5,
-    envs: int = 96,
-    seconds: float = 8.0,
+    envs: int | None = None,
+    seconds: float | None = None,
+    episodes: int | None = None,
     seed: int = 201,
     checkpoint: int | None = None,
     threads: int = 1,
 ) -> None:
-    """Probe frozen features for slip, power, impulse and errors of the next control steps.
+    """Probe frozen features for the mechanics of the next control steps.
 
-    All networks see the same observations, to which every policy contributes equally, so that
-    targets are the same for all. Robots are held out with all their episodes. Gains are relative
-    to the first run. Writes probe.json and probe.png.
+    Walking policies are probed for slip, power, impulse and errors, policies that learned from
+    demonstrations for contact impulse and contact work. All networks see the same observations, to
+    which every policy contributes equally, so that targets are the same for all. Robots, or
+    episodes, are held out whole. Gains are relative to the first run. Writes probe.json and
+    probe.png.
 
     Args:
-        runs: Run folders, of any number of arms and training seeds.
+        runs: Run folders, of any number of arms and training seeds; the first decides whether they
+            walk or handle things.
         out: Where to write; default: FIRST RUN/analysis/probe.
-        reference: Run whose policy alone walks for all.
-        own: Probe every policy on the states of its own walks instead.
+        reference: Run whose policy alone acts for all.
+        own: Probe every policy on the states of its own rollouts instead.
         untrained: Also probe every network with random weights, as a control.
         directions: Use only so many principal directions of every feature, so that wide ones have
             no advantage.
-        condition: One of nominal, low-friction, payload, pushes (every second), training.
+        condition: Walking: one of nominal, low-friction, payload, pushes (every second, default),
+            training.
         horizon: Control steps that targets look ahead.
-        envs: Robots; of each policy with --own, of all together without.
-        seconds: How long they walk.
-        seed: Seed of walks and held-out parts.
+        envs: Walking: robots, default 96; of each policy with --own, of all together without.
+        seconds: Walking: how long they walk, default 8.
+        episodes: Manipulation: random resets, default 40; of each policy or of all, like --envs.
+        seed: Seed of rollouts and held-out parts.
         checkpoint: Which checkpoint; default: the newest.
-        threads: Simulation threads.
+        threads: Threads of the simulation, or of a manipulation policy.
     """
-    from prism._progress import Progress
-    from prism.analysis.probe_files import collect_findings, write_probes
-    from prism.analysis.probe_study import ProbeConfig, count_work, run_study
+    from prism.analysis.manipulators import is_manipulation
+    from prism.analysis.probe_files import write_probes
     from prism.analysis.style import check_matplotlib
-    from prism.analysis.subjects import load_subjects, same_layout
     from prism.cli._shipped import writable
 
     check_matplotlib("prism probe")
-    config = ProbeConfig(
-        own, horizon, seed, untrained, directions, condition, envs, seconds, threads
-    )
     if reference is not None and own:
-        raise ValueError("Give either --reference or --own: one policy walks for all, or each.")
+        raise ValueError("Give either --reference or --own: one policy acts for all, or each.")
+    if not runs:
+        raise ValueError("Give at least one run folder.")
+    common = {
+        "own": own,
+        "horizon": horizon,
+        "seed": seed,
+        "untrained": untrained,
+        "directions": directions,
+    }
+    folder = out or writable(runs[0]) / "analysis" / "probe"
+    walking = {"condition": condition, "envs": envs, "seconds": seconds}
+    if is_manipulation(runs[0]):
+        _refuse(walking, "for walking, and the first run handles things: use --episodes")
+        common |= {} if episodes is None else {"episodes": episodes}
+        study = _probe_contact(runs, reference, checkpoint, threads, common)
+    else:
+        _refuse({"episodes": episodes}, "for manipulation, and the first run walks: use --envs")
+        common |= {name: value for name, value in walking.items() if value is not None}
+        study = _probe_walking(runs, reference, checkpoint, {**common, "threads": threads})
+    files = write_probes(*study, folder)
+    _show(study[0])
+    print("\n" + "\n".join(map(str, files)))
+
+
+_Result = tuple["Findings", list[dict[str, Any]], list[Path], list[str]]
+"""Findings, what the policies are, whose rollouts were used, and what was left out."""
+
+
+def _refuse(options: dict[str, object], why: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"--{name} is {why}.")
+
+
+def _probe_walking(
+    runs: tuple[Path, ...],
+    reference: Path | None,
+    checkpoint: int | None,
+    options: dict[str, Any],
+) -> _Result:
+    from prism._progress import Progress
+    from prism.analysis.probe_files import collect_findings
+    from prism.analysis.probe_study import ProbeConfig, count_work, run_study
+    from prism.analysis.subjects import load_subjects, same_layout
+
+    config = ProbeConfig(**options)
     subjects, left_out = load_subjects(runs, checkpoint)
     walkers = load_subjects([reference])[0] if reference else []
-    if not own:
+    if not config.own:
         subjects, differing = same_layout(subjects, *walkers)
         left_out += differing
     for line in left_out:
@@ -71,17 +118,47 @@ def probe(
     if not subjects:
         raise ValueError(f"No run sees the same observations as {reference}.")
     walkers = walkers or subjects
-    folder = out or writable(runs[0]) / "analysis" / "probe"
-    folder.mkdir(parents=True, exist_ok=True)
     with Progress("Probes", count_work(subjects, config, len(walkers))) as progress:
         study = run_study(subjects, config, walkers, progress.step)
     dt = subjects[0].policy.config.task.simulation.control_dt
     findings = collect_findings(study, config, dt)
-    files = write_probes(
-        findings, [s.about for s in subjects], [w.path for w in walkers], left_out, folder
+    return findings, [s.about for s in subjects], [w.path for w in walkers], left_out
+
+
+def _probe_contact(
+    runs: tuple[Path, ...],
+    reference: Path | None,
+    checkpoint: int | None,
+    threads: int,
+    options: dict[str, Any],
+) -> _Result:
+    import torch
+
+    from prism._progress import Progress
+    from prism.analysis.manipulators import load_manipulators
+    from prism.analysis.probe_contact import (
+        ContactProbeConfig,
+        count_contact_work,
+        run_contact_study,
     )
-    _show(findings)
-    print("\n" + "\n".join(map(str, files)))
+    from prism.analysis.probe_files import collect_findings
+    from prism.imitate.data import environment_of
+
+    config = ContactProbeConfig(**options)
+    torch.set_num_threads(threads)
+    manipulators, left_out = load_manipulators(runs, checkpoint)
+    sources = load_manipulators([reference])[0] if reference else manipulators
+    for line in left_out:
+        print(line)
+    environment = environment_of(sources[0].policy.config)
+    try:
+        total = count_contact_work(manipulators, config, len(sources))
+        with Progress("Probes", total) as progress:
+            study = run_contact_study(manipulators, config, sources, environment, progress.step)
+    finally:
+        environment.close()
+    findings = collect_findings(study, config, environment.control_seconds)
+    return findings, [m.about for m in manipulators], [s.path for s in sources], left_out
 
 
 def _show(findings: Findings) -> None:
