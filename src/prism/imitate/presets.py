@@ -55,10 +55,10 @@ PRESETS: dict[str, Preset] = {
         checkpoint_every=1_000,
     ),
     "state": Preset(
-        network=NetworkConfig(inputs="objects", widths=(32, 64, 128)),
+        network=NetworkConfig(inputs="objects", widths=(64, 128)),
         optimiser=OptimiserConfig(learning_rate=1e-3, warmup=100),
         batch=64,
-        steps=3_000,
+        steps=2_000,
         checkpoint_every=500,
     ),
 }
