@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 from collections.abc import Sequence
 from typing import Any
@@ -32,16 +33,8 @@ class Drawing:
         mujoco = import_mujoco()
         model.vis.quality.offsamples = 0
         model.vis.global_.offwidth, model.vis.global_.offheight = size, size
-        backend = find_backend()
-        try:
-            self._context = importlib.import_module(f"mujoco.{backend}").GLContext(size, size)
-            self._context.make_current()
-        except Exception as error:  # every backend fails in its own way
-            raise RenderingError(
-                f"Cannot draw with MUJOCO_GL={backend}: {error} Unset it to choose automatically."
-            ) from error
-        self._drawing = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._drawing)
+        self._canvas = _Canvas(model, size)
+        atexit.register(self._canvas.free)  # after EGL's own end was registered, so before it
         self._scene = mujoco.MjvScene(model, maxgeom=2000)
         for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
             self._scene.flags[flag.value] = False
@@ -55,9 +48,9 @@ class Drawing:
     def draw(self, data: Any, camera: str, size: int) -> Image:
         """Return a picture (size, size, 3) of the scene as ``data`` holds it."""
         mujoco = import_mujoco()
-        self._context.make_current()
+        self._canvas.context.make_current()
         if size > self._largest:
-            mujoco.mjr_resizeOffscreen(size, size, self._drawing)
+            mujoco.mjr_resizeOffscreen(size, size, self._canvas.drawing)
             self._largest = size
         self._camera.fixedcamid = self._model.camera(camera).id
         self._model.geom_group[_outside(self._model, data, self._camera.fixedcamid)] = _UNDRAWN
@@ -67,15 +60,36 @@ class Drawing:
         )  # fmt: skip
         self._model.geom_group[:] = self._groups
         view = mujoco.MjrRect(0, 0, size, size)
-        mujoco.mjr_render(view, self._scene, self._drawing)
+        mujoco.mjr_render(view, self._scene, self._canvas.drawing)
         picture = np.empty((size, size, 3), dtype=np.uint8)
-        mujoco.mjr_readPixels(picture, None, view, self._drawing)
+        mujoco.mjr_readPixels(picture, None, view, self._canvas.drawing)
         return picture[::-1]
 
     def close(self) -> None:
-        """Free the renderer; in this order and before the interpreter ends, or OSMesa complains."""
-        self._drawing.free()
-        self._context.free()
+        """Free the renderer; happens by itself when the interpreter ends."""
+        atexit.unregister(self._canvas.free)
+        self._canvas.free()
+
+
+class _Canvas:
+    """What must be freed before the interpreter ends, or OSMesa and EGL complain."""
+
+    def __init__(self, model: Any, size: int) -> None:
+        mujoco, backend = import_mujoco(), find_backend()
+        try:
+            self.context: Any = importlib.import_module(f"mujoco.{backend}").GLContext(size, size)
+            self.context.make_current()
+            self.drawing: Any = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+        except Exception as error:  # every backend fails in its own way
+            raise RenderingError(
+                f"Cannot draw with MUJOCO_GL={backend}: {error} Unset it to choose automatically."
+            ) from error
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self.drawing)
+
+    def free(self) -> None:
+        self.context.make_current()
+        self.drawing.free()
+        self.drawing = self.context = None  # the context frees itself with its last reference
 
 
 def _outside(model: Any, data: Any, camera: int) -> NDArray[np.bool_]:
