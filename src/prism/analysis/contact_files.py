@@ -110,8 +110,9 @@ def make_caption(records: Sequence[Record], task: Task, config: ContactConfig) -
         "here says how training seeds differ"
     )
     dt = records[0].episodes[0].trace.control_seconds
+    soft = "" if config.stiffness is None else f" with Kp {config.stiffness:g} for all arms"
     return (
-        f"{task.key}, “{task.instruction}”, {config.episodes} fixed initial states a policy. "
+        f"{task.key}, “{task.instruction}”, {config.episodes} fixed initial states a policy{soft}. "
         f"Force is the largest on any one body of the hand; first contact is the first step with "
         f"{THRESHOLD:g} N or more. Impulse (sum F dt), work (sum F |dx|), contact power (mean F "
         f"|v|) and peak force run from there to {config.linger} steps after success, or to the "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from prism.analysis.contact_records import SHOWN, Episode, Record, typical
 from prism.analysis.manipulators import Manipulator
 from prism.imitate.policy import PolicyActor, check_fit
-from prism.manipulation.compliance import find_compliance, make_corrector
+from prism.manipulation.compliance import compliance_label, find_compliance, make_corrector
 from prism.manipulation.contact import AFTER, diagnose
 from prism.manipulation.environment import Environment, Image
 from prism.manipulation.rollout import Actor, run_episode
@@ -28,6 +28,8 @@ class ContactConfig:
     """Steps to go on after success, so that what follows a contact is seen."""
     compliance: tuple[str, ...] = ()
     """Baselines that are added around the policies of the first arm, by name."""
+    stiffness: float | None = None
+    """Kp of the arm's controller, for all arms; the suite's own by default."""
 
     def __post_init__(self) -> None:
         check_size("Contacts", "episodes", self.episodes)
@@ -52,7 +54,7 @@ class Contender:
     def arm(self) -> str:
         """What it is called."""
         arm = self.manipulator.arm
-        return arm if self.compliance is None else f"{arm} + {self.compliance}"
+        return arm if self.compliance is None else f"{arm} + {compliance_label(self.compliance)}"
 
 
 def make_contenders(manipulators: Sequence[Manipulator], config: ContactConfig) -> list[Contender]:

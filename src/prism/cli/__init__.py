@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from prism.cli import campaign, libero
+    from prism.cli.compliance import compliance
     from prism.cli.contact import contact
     from prism.cli.demo import demo
     from prism.cli.demos import demos
@@ -58,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         embed,
         probe,
         contact,
+        compliance,
         report,
         keep,
         export,

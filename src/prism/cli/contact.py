@@ -14,6 +14,7 @@ def contact(
     episodes: int = 10,
     linger: int = 8,
     seed: int = 401,
+    stiffness: float | None = None,
     checkpoint: int | None = None,
 ) -> None:
     """Compare what policies do when they touch something: force, speed, impulse, work, power.
@@ -24,10 +25,13 @@ def contact(
     Args:
         runs: Run folders of one task, of any number of arms and training seeds.
         out: Where to write; default: FIRST RUN/analysis/contact.
-        compliance: Also the first run's arm with these around it: mcc-sensorless, mcc-oracle.
+        compliance: Also the first run's arm with these around it: mcc-sensorless, mcc-oracle, or a
+            compliance.json of prism compliance.
         episodes: Initial states of every policy.
         linger: Control steps to go on after success.
         seed: Seed of the policies' noise.
+        stiffness: Kp of LIBERO's controller for all arms; the paper has 50. Default: LIBERO's own,
+            150.
         checkpoint: Which checkpoint; default: the newest.
     """
     from textwrap import fill
@@ -41,14 +45,14 @@ def contact(
     from prism.imitate.data import environment_of
 
     check_matplotlib("prism contact")
-    config = ContactConfig(episodes, seed, linger, compliance)
+    config = ContactConfig(episodes, seed, linger, compliance, stiffness)
     manipulators, left_out = load_manipulators(runs, checkpoint)
     for line in left_out:
         print(line)
     folder = out or runs[0] / "analysis" / "contact"
     folder.mkdir(parents=True, exist_ok=True)
     contenders = make_contenders(manipulators, config)
-    environment = environment_of(manipulators[0].policy.config)
+    environment = environment_of(manipulators[0].policy.config, stiffness)
     try:
         with Progress("Contacts", len(contenders) * (episodes + 1)) as progress:
             records = record_contacts(contenders, environment, config, progress.step)

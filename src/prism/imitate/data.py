@@ -10,11 +10,16 @@ from prism.manipulation.make import make_environment
 from prism.manipulation.tasks import find_task
 
 
-def environment_of(config: ImitationConfig) -> Environment:
-    """Build the environment of a run's task, with the cameras that its policy sees."""
+def environment_of(config: ImitationConfig, stiffness: float | None = None) -> Environment:
+    """Build the environment of a run's task, with the cameras that its policy sees.
+
+    Args:
+        config: The run.
+        stiffness: Kp of the arm's controller; default: the suite's own.
+    """
     task = find_task(config.task.suite, config.task.name)
     size = config.network.image_size
-    return make_environment(task, cameras=config.task.cameras, image_size=size)
+    return make_environment(task, cameras=config.task.cameras, image_size=size, stiffness=stiffness)
 
 
 def load_for(config: ImitationConfig) -> Demonstrations:

@@ -1,6 +1,11 @@
 """Compliance at execution time: the MCC baselines around any policy."""
 
-from prism.manipulation.compliance.config import COMPLIANCE, ComplianceConfig, find_compliance
+from prism.manipulation.compliance.config import (
+    COMPLIANCE,
+    ComplianceConfig,
+    compliance_label,
+    find_compliance,
+)
 from prism.manipulation.compliance.corrector import ComplianceCorrector, make_corrector
 from prism.manipulation.compliance.force import exerted_force
 
@@ -8,6 +13,7 @@ __all__ = [
     "COMPLIANCE",
     "ComplianceConfig",
     "ComplianceCorrector",
+    "compliance_label",
     "exerted_force",
     "find_compliance",
     "make_corrector",

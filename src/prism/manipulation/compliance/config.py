@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 from prism.nn.checks import check_choice
+from prism.runs.configs import from_dict
 
 SOURCES = ("actuators", "contacts")
 """Where the force comes from: what the arm itself feels, or what only a simulator knows."""
@@ -54,5 +57,22 @@ COMPLIANCE = {
 
 
 def find_compliance(name: str) -> ComplianceConfig:
-    """Return a baseline by name."""
-    return COMPLIANCE[check_choice("compliance baseline", name, COMPLIANCE)]
+    """Return a baseline by name, or what ``prism compliance`` chose and wrote to a file."""
+    if not name.endswith(".json"):
+        return COMPLIANCE[check_choice("compliance baseline", name, COMPLIANCE)]
+    try:
+        return from_dict(ComplianceConfig, json.loads(Path(name).read_text())["chosen"], where=name)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(
+            f"{name} holds no settings of prism compliance: {error}. Give such a file, or one of "
+            f"{', '.join(COMPLIANCE)}."
+        ) from error
+
+
+def compliance_label(name: str) -> str:
+    """Return what tables and files call a baseline: its name, or that of the tuned one."""
+    config = find_compliance(name)
+    if name in COMPLIANCE:
+        return name
+    known = {one.source: label for label, one in COMPLIANCE.items()}
+    return f"{known[config.source]}-tuned"
