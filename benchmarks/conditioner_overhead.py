@@ -4,10 +4,10 @@
 
 Paper size: batch 64, two cameras of 128 px, U-Net 128-256-512, ten inference steps; ``--quick``
 takes batch 8 and 64 px. The policies differ in their conditioner alone. In every round each does
-one step, in random order, so that a busy machine slows all alike; a ratio is the median over rounds
-of prism/linear. As a whole step varies by more than the conditioner costs, its own forward and
-backward pass with its part of the optimiser step is timed in the same rounds too ("alone"). Lines
-read, for example::
+one step, in random order, and what is measured is processor time, so that a busy machine disturbs
+little; a ratio is the median over rounds of prism/linear. As a whole step varies by more than the
+conditioner costs, its own forward and backward pass with its part of the optimiser step is timed in
+the same rounds too ("alone"). Lines read, for example::
 
     training   prism/linear 1.006 (0.991 to 1.021)   alone 0.0011   target <= 1.03: met
 """
@@ -49,7 +49,7 @@ class Size:
 
 
 PAPER = Size(batch=64, pixels=128, rounds=5, inferences=40)
-QUICK = Size(batch=8, pixels=64, rounds=9, inferences=20)
+QUICK = Size(batch=8, pixels=64, rounds=15, inferences=40)
 
 
 def make_policy(conditioner: str, size: Size) -> PrismDiffusionPolicy:
@@ -143,10 +143,10 @@ def measure(steps: dict[str, Callable[[], None]], rounds: int) -> dict[str, list
     for round_ in range(rounds + 1):
         random.shuffle(order)
         for name in order:
-            start = time.perf_counter()
+            start = time.process_time()
             steps[name]()
             if round_:
-                times[name].append(time.perf_counter() - start)
+                times[name].append(time.process_time() - start)
     return times
 
 

@@ -148,3 +148,9 @@ def test_missing_state_is_named(make_config):
     del config.input_features[STATE]
     with pytest.raises(ValueError, match=r"needs 'observation.state'.*observation.images.front"):
         PrismDiffusionPolicy(config)
+
+
+def test_small_encoder_is_one_for_all_cameras(make_config):
+    assert PrismDiffusionPolicy(make_config(image_encoder="small"))
+    with pytest.raises(ValueError, match="one encoder for all cameras"):
+        make_config(image_encoder="small", use_separate_rgb_encoder_per_camera=True)

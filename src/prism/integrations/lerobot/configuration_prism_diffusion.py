@@ -43,6 +43,11 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
         super().__post_init__()
         self.check_conditioner()
         check_choice("image_encoder", self.image_encoder, ("resnet", "small"))
+        if self.image_encoder == "small" and self.use_separate_rgb_encoder_per_camera:
+            raise ValueError(
+                "image_encoder='small' is one encoder for all cameras; set "
+                "use_separate_rgb_encoder_per_camera=false, or image_encoder='resnet'."
+            )
 
     def validate_features(self) -> None:
         """Check that there is a state to condition on, then what LeRobot checks."""
