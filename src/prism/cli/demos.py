@@ -17,6 +17,7 @@ def demos(
     image_size: int = 64,
     seed: int = 1,
     hold: int = 8,
+    workers: int = 0,
 ) -> None:
     """Record demonstrations of a scripted expert from random resets.
 
@@ -32,6 +33,7 @@ def demos(
             preset state.
         seed: Seed of resets and experts.
         hold: Steps recorded after success.
+        workers: Processes that record; 0: this one.
     """
     from prism._progress import Progress
     from prism.manipulation.demonstrations.collection import Collection, CollectionConfig
@@ -40,7 +42,7 @@ def demos(
     chosen = find_task(suite, task)
     folder = out or Path("demos") / f"{suite}-{chosen.name}"
     config = CollectionConfig(suite, chosen.name, episodes, image_size, seed, hold)
-    collection = Collection(config, folder)
+    collection = Collection(config, folder, workers)
     print(f"{folder}: {episodes} demonstrations of {suite} {chosen.name}, '{chosen.instruction}'")
     missing = episodes - len(collection.done)
     if missing < episodes:

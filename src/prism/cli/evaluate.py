@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tyro.conf import Positional
 
@@ -22,10 +22,12 @@ def eval_(
     threads: int = 1,
     checkpoint: int | None = None,
     again: bool = False,
-    corrector: Literal["none", "mcc-sensorless", "mcc-oracle"] = "none",
+    corrector: str = "none",
     videos: int = 0,
     traces: bool = False,
     linger: int = 0,
+    stiffness: float | None = None,
+    workers: int = 0,
 ) -> None:
     """Evaluate a trained policy and write every episode to RUN/evaluations.
 
@@ -44,10 +46,15 @@ def eval_(
         threads: Threads of the simulation, or of a manipulation policy.
         checkpoint: Which checkpoint; default: the newest.
         again: Repeat what is done already.
-        corrector: Manipulation: what changes actions at execution time, a baseline of the paper.
+        corrector: Manipulation: what changes actions at execution time, a baseline of the paper:
+            mcc-sensorless, mcc-oracle, or a compliance.json of prism compliance.
         videos: Manipulation: how many of the first episodes to film, as RUN/videos/*.mp4.
         traces: Manipulation: keep force, motion and action of every step, as .npz files.
         linger: Manipulation: steps to go on after success; they count in traces alone.
+        stiffness: Manipulation: Kp of LIBERO's controller; the paper's comparison has 50 for all
+            arms. Default: LIBERO's own, 150.
+        workers: Manipulation: processes that run episodes; 0: this one. One that crashes costs its
+            episode a second try, no more.
     """
     from prism.cli._shipped import writable
     from prism.nn.checks import check_size
@@ -72,12 +79,14 @@ def eval_(
             videos,
             traces,
             linger,
+            stiffness,
+            workers,
         )
         return
-    if corrector != "none" or videos or traces or linger:
+    if corrector != "none" or videos or traces or linger or stiffness is not None or workers:
         raise ValueError(
-            "--corrector, --videos, --traces and --linger are for manipulation, and "
-            f"{run} walks: use prism video and prism traces."
+            "--corrector, --videos, --traces, --linger, --stiffness and --workers are for "
+            f"manipulation, and {run} walks: use prism video and prism traces."
         )
     _evaluate_walking(
         run,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prism.manipulation.rollout import Outcome
 
 
 def evaluate_manipulation(
@@ -17,12 +22,18 @@ def evaluate_manipulation(
     videos: int,
     traces: bool,
     linger: int,
+    stiffness: float | None,
+    workers: int,
 ) -> None:
     """Do what is missing of an evaluation, then print a table of all conditions."""
     from prism._progress import Progress
     from prism.imitate.evaluations import Evaluations, Extras, Protocol
-    from prism.manipulation.compliance.config import find_compliance
-    from prism.manipulation.compliance.corrector import ComplianceCorrector
+    from prism.manipulation.compliance import (
+        COMPLIANCE,
+        ComplianceCorrector,
+        compliance_label,
+        find_compliance,
+    )
     from prism.manipulation.perturbations import find_perturbation
     from prism.manipulation.summary import summarise, table
     from prism.nn.checks import check_size
@@ -33,9 +44,13 @@ def evaluate_manipulation(
             raise ValueError(f"Give each {what} once; got {list(values)}.")
     for condition in conditions:
         find_perturbation(condition)
-    chosen = None if corrector == "none" else ComplianceCorrector(find_compliance(corrector))
-    protocol = Protocol(linger=linger, corrector=corrector)
-    evaluations = Evaluations(run, protocol, checkpoint, chosen, threads)
+    chosen, settings = None, None
+    if corrector != "none":
+        chosen = ComplianceCorrector(find_compliance(corrector))
+        settings = None if corrector in COMPLIANCE else asdict(chosen.config)
+        corrector = compliance_label(corrector)
+    protocol = Protocol(linger, corrector, settings, stiffness)
+    evaluations = Evaluations(run, protocol, checkpoint, chosen, threads, workers)
     extras = Extras(traces, videos)
     pairs = [(condition, seed) for condition in conditions for seed in seeds]
     todo = {
@@ -49,17 +64,22 @@ def evaluate_manipulation(
     config = evaluations.policy.config
     try:
         with Progress(f"{config.task.name}, {config.arm}", total) as progress:
-            solved = 0
+            solved, crashed = 0, 0
             for (condition, seed), states in todo.items():
-                if not states:
-                    continue
-                for episode in evaluations.measure(
-                    condition, seed, states, extras=extras, keep=not again
-                ):
-                    solved += episode.outcome.success
-                    progress.step(f"{condition}, {solved} solved")
+
+                def report(state: int, outcome: Outcome | None, name: str = condition) -> None:
+                    nonlocal solved, crashed
+                    solved += outcome is not None and outcome.success
+                    crashed += outcome is None
+                    progress.step(f"{name}, {solved} solved")
+
+                if states:
+                    options = {"extras": extras, "keep": not again, "report": report}
+                    evaluations.measure(condition, seed, states, **options)
     finally:
         evaluations.close()
+    if crashed:
+        print(f"{crashed} episodes crashed and are missing; the same command tries them again.")
     found = {
         condition: [
             outcome

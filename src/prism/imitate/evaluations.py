@@ -3,65 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from prism.imitate.data import environment_of
-from prism.imitate.policy import PolicyActor, check_fit, load_policy
+from prism.imitate.episodes import EpisodeFiles, EpisodeRunner, Extras, Protocol, load_runner
+from prism.imitate.policy import check_fit, load_policy
+from prism.manipulation import workers as pool
 from prism.manipulation.corrector import Corrector
-from prism.manipulation.environment import Environment, Image
+from prism.manipulation.environment import Environment
 from prism.manipulation.perturbations import find_perturbation
-from prism.manipulation.rollout import Outcome, run_episode
+from prism.manipulation.rollout import Outcome
 from prism.runs import Run, collect_provenance
 from prism.runs.weights import hash_weights
+
+__all__ = ["SCHEMA", "Evaluations", "Extras", "Protocol"]
 
 SCHEMA = 1
 """Version of the files; raised when their meaning changes."""
 
-SEEDS_APART = 1000
-"""Initial states that fit between two evaluation seeds."""
-
-
-@dataclass(frozen=True)
-class Episode:
-    """One episode of an evaluation."""
-
-    initial_state: int
-    """Which of the fixed initial states it began from."""
-    outcome: Outcome
-    """What was measured."""
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """How policies are evaluated, beside the condition and the seed."""
-
-    linger: int = 0
-    """Steps to go on after success; they count in traces alone."""
-    corrector: str = "none"
-    """Name of what changes actions at execution time."""
-
-
-@dataclass(frozen=True)
-class Extras:
-    """What an evaluation leaves behind beside its numbers."""
-
-    traces: bool = False
-    """Whether forces, motion and actions of every step are kept."""
-    videos: int = 0
-    """How many of the first episodes are filmed."""
+Report = Callable[[int, Outcome | None], None]
+"""Told after every episode: initial state and outcome; none if it crashed, again and again."""
 
 
 class Evaluations:
     """The evaluations of one policy, in ``evaluations/<condition>-<seed>.json`` of its run.
 
-    With a corrector the files are called ``<condition>+<corrector>-<seed>.json``. Every arm begins
-    from the same initial states, with the same noise.
+    With a corrector the files are called ``<condition>+<corrector>-<seed>.json``, with another
+    stiffness ``<condition>+kp50-<seed>.json``. Every arm begins from the same initial states, with
+    the same noise.
 
     Args:
         path: The run folder.
@@ -69,6 +42,7 @@ class Evaluations:
         step: Which checkpoint; the newest by default.
         corrector: Changes actions at execution time; ``protocol`` holds its name.
         threads: Threads of torch; their number may change the rounding.
+        workers: Processes that run episodes; 0 for this one.
     """
 
     def __init__(
@@ -78,8 +52,9 @@ class Evaluations:
         step: int | None = None,
         corrector: Corrector | None = None,
         threads: int = 1,
+        workers: int = 0,
     ) -> None:
-        self.threads = threads
+        self.threads, self.workers = threads, workers
         self.run = Run.open(path)
         self.policy = load_policy(path, step)
         self.protocol = protocol or Protocol()
@@ -89,8 +64,10 @@ class Evaluations:
 
     def name(self, condition: str, seed: int) -> str:
         """Return the name of an evaluation's files."""
-        corrector = self.protocol.corrector
-        return f"{condition}{'' if corrector == 'none' else f'+{corrector}'}-{seed}"
+        corrector, stiffness = self.protocol.corrector, self.protocol.stiffness
+        parts = [condition] if corrector == "none" else [condition, corrector]
+        parts += [] if stiffness is None else [f"kp{stiffness:g}"]
+        return f"{'+'.join(parts)}-{seed}"
 
     def read(self, condition: str, seed: int) -> dict[int, Outcome]:
         """Return the stored outcomes of this policy by initial state."""
@@ -130,8 +107,9 @@ class Evaluations:
         *,
         extras: Extras | None = None,
         keep: bool = True,
-    ) -> Iterator[Episode]:
-        """Run episodes and yield each when it is written.
+        report: Report | None = None,
+    ) -> dict[int, Outcome]:
+        """Run episodes and return their outcomes; each is written as soon as it ends.
 
         Args:
             condition: Name of a perturbation.
@@ -139,38 +117,44 @@ class Evaluations:
             states: Initial states to begin from.
             extras: What else to keep.
             keep: Whether what is stored already stays; else it is begun anew.
+            report: Told after every episode.
         """
         extras = extras or Extras()
-        perturbation = find_perturbation(condition)
-        done = self.read(condition, seed) if keep else {}
+        stored = self.read(condition, seed) if keep else {}
         scene = self._environment()
-        torch.set_num_threads(self.threads)
-        actor = PolicyActor(self.policy)
         check_states(scene, states)
-        for state in states:
-            pictures: list[Image] = []
-            filmed = state < extras.videos
-            outcome, trace = run_episode(
-                scene,
-                actor,
-                initial_state=state,
-                seed=SEEDS_APART * seed + state,
-                perturbation=perturbation,
-                corrector=self.corrector,
-                linger=self.protocol.linger,
-                film=pictures.append if filmed else None,
-            )
-            if extras.traces:
-                _write_arrays(self.trace_file(condition, seed, state), asdict(trace))
-            if filmed:
-                self._write_video(condition, seed, state, pictures, scene.control_seconds)
-            done[state] = outcome
-            self._write(condition, seed, done)
-            yield Episode(state, outcome)
+        options: dict[str, Any] = {
+            "condition": condition,
+            "seed": seed,
+            "protocol": self.protocol,
+            "corrector": self.corrector,
+            "extras": extras,
+            "files": self._files(condition, seed),
+            "threads": self.threads,
+        }
+        measured: dict[int, Outcome] = {}
+
+        def note(done: pool.Outcome[Outcome]) -> None:
+            state = done.episode.initial_state
+            assert state is not None
+            if done.record is not None:
+                measured[state] = done.record
+                self._write(condition, seed, stored | measured)
+            if report is not None:
+                report(state, done.record)
+
+        make_runner: Callable[[], EpisodeRunner]
+        if self.workers:
+            make_runner = partial(load_runner, self.run.path, self.policy.step, **options)
+        else:
+            make_runner = partial(EpisodeRunner, self.policy, scene, **options)
+        episodes = [pool.Episode(scene.task, initial_state=state) for state in states]
+        pool.run_episodes(make_runner, episodes, workers=self.workers, on_done=note)
+        return measured
 
     def _environment(self) -> Environment:
         if self._scene is None:
-            self._scene = environment_of(self.policy.config)
+            self._scene = environment_of(self.policy.config, self.protocol.stiffness)
             check_fit(self.policy, self._scene)
         return self._scene
 
@@ -182,13 +166,14 @@ class Evaluations:
 
     def trace_file(self, condition: str, seed: int, state: int) -> Path:
         """Return where the trace of an episode goes."""
-        folder = self.run.path / "evaluations" / f"{self.name(condition, seed)}.traces"
-        return folder / f"{self.policy.step}-{state:03d}.npz"
+        return self._files(condition, seed).trace(state)
 
     def video_file(self, condition: str, seed: int, state: int) -> Path:
         """Return where the film of an episode goes."""
-        name = f"{self.policy.step:08d}-{self.name(condition, seed)}-{state:03d}.mp4"
-        return self.run.path / "videos" / name
+        return self._files(condition, seed).video(state)
+
+    def _files(self, condition: str, seed: int) -> EpisodeFiles:
+        return EpisodeFiles(self.run.path, self.name(condition, seed), self.policy.step)
 
     def _write(self, condition: str, seed: int, done: dict[int, Outcome]) -> None:
         config = self.policy.config
@@ -209,16 +194,6 @@ class Evaluations:
         }
         self.run.write_evaluation(self.name(condition, seed), data)
 
-    def _write_video(
-        self, condition: str, seed: int, state: int, pictures: list[Image], seconds: float
-    ) -> None:
-        from prism.sim.video_files import write_video
-
-        # Every other picture above 30 a second: a film of 80 is hard to play.
-        skip = max(1, round(1 / seconds / 30))
-        file = self.video_file(condition, seed, state)
-        write_video(file, pictures[::skip], 1 / seconds / skip)
-
     def _identity(self, condition: str, seed: int) -> dict[str, Any]:
         """What makes a stored evaluation the one that is asked for."""
         return {
@@ -226,7 +201,7 @@ class Evaluations:
             "kind": self.policy.config.kind,
             "condition": {"name": condition, **asdict(find_perturbation(condition))},
             "evaluation_seed": seed,
-            "protocol": asdict(self.protocol),
+            "protocol": self.protocol.known(),
             "checkpoint": self.policy.step,
             "policy_sha256": self._hash,
         }
@@ -240,11 +215,3 @@ def check_states(environment: Environment, states: Sequence[int]) -> None:
             f"{task.suite} {task.name} has {environment.initial_states} fixed initial states, so "
             f"at most that many episodes a seed; got {max(states) + 1}."
         )
-
-
-def _write_arrays(file: Path, arrays: dict[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.tmp")
-    with temporary.open("wb") as stream:
-        np.savez_compressed(stream, **arrays)
-    temporary.replace(file)

@@ -109,7 +109,7 @@ def test_a_collection_is_not_mixed_with_another(attempts, dataset):
 
 
 def test_an_expert_that_fails_too_often_is_given_up_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(CollectionConfig, "most_attempts", 2)
+    monkeypatch.setattr(CollectionConfig, "most_attempts", 2)  # not thirteen
     monkeypatch.setattr(
         "prism.manipulation.demonstrations.collection.record", lambda *_, **__: None
     )
@@ -193,3 +193,11 @@ def test_columns_of_liberos_cameras_are_those_of_the_hub():
 def test_everything_read_is_finite(dataset, environment):
     read = load_demonstrations(dataset, environment, images=False, objects=True)
     assert all(torch.isfinite(values).all() for values in read.vectors.values())
+
+
+@pytest.mark.slow
+def test_workers_record_what_this_process_records(attempts, tmp_path):
+    collection = Collection(CONFIG, tmp_path / "reach", workers=1)
+    collection.collect()
+    for mine, other in zip(collection.done, attempts.done, strict=True):
+        np.testing.assert_array_equal(load_episode(mine).states, load_episode(other).states)

@@ -15,9 +15,12 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+from prism.manipulation import workers as pool
 from prism.manipulation.demonstrations.episode import load_episode, record, save_episode
 from prism.manipulation.demonstrations.features import make_features
 from prism.manipulation.demonstrations.writing import ORIGIN, write_dataset
@@ -67,15 +70,17 @@ class Collection:
     Args:
         config: What to collect.
         out: The dataset's folder; it must not exist.
+        workers: Processes that record; 0 for this one.
     """
 
-    def __init__(self, config: CollectionConfig, out: Path) -> None:
+    def __init__(self, config: CollectionConfig, out: Path, workers: int = 0) -> None:
         self.config, self.out = config, out
         self.task: Task = find_task(config.suite, config.task)
         if out.exists():
             raise ValueError(
                 f"{out} exists already{_describe(out)}. Choose another folder by --out."
             )
+        self.workers = workers
         self.folder = out.with_name(f"{out.name}.partial")
         file = self.folder / "collection.json"
         wanted = asdict(config)
@@ -102,39 +107,53 @@ class Collection:
 
     def collect(self, report: Callable[[bool], None] | None = None) -> None:
         """Record what is missing; ``report`` is told after every attempt whether it succeeded."""
-        missing = self.config.episodes - len(self.done)
-        if missing <= 0:
-            return
-        environment = self._environment()
+        crashed: list[str] = []
+
+        def note(done: pool.Outcome[bool]) -> None:
+            if done.record is None:
+                crashed.append(f"{done.episode}: {done.failure}")
+            elif report is not None:
+                report(done.record)
+
+        make_recorder = partial(Recorder, self.task, self.config, self.folder)
+        recorder = None if self.workers or not self._next_attempts() else make_recorder()
         try:
-            attempt = len(self.done) + len(self.failures)
-            while missing > 0:
-                if attempt >= self.config.most_attempts:
-                    raise ValueError(
-                        f"The expert solved {self.task.name} in {len(self.done)} of {attempt} "
-                        f"attempts only, too few for {self.config.episodes} demonstrations. "
-                        f"Those there are stay in {self.folder}; ask for fewer episodes."
-                    )
-                seed = SEEDS_APART * self.config.seed + attempt
-                expert = make_expert(environment, seed)
-                images = self.config.image_size > 0
-                episode = record(
-                    environment, expert, seed=seed, hold=self.config.hold, images=images
+            while attempts := self._next_attempts():
+                seeds = [SEEDS_APART * self.config.seed + attempt for attempt in attempts]
+                pool.run_episodes(
+                    make_recorder if recorder is None else recorder.itself,
+                    [pool.Episode(self.task, seed=seed) for seed in seeds],
+                    workers=self.workers,
+                    on_done=note,
                 )
-                if episode is None:
-                    (self.folder / f"{attempt:06d}.failed").touch()
-                else:
-                    save_episode(episode, self.folder / f"{attempt:06d}.npz")
-                    missing -= 1
-                attempt += 1
-                if report is not None:
-                    report(episode is not None)
+                if crashed:
+                    raise ChildProcessError(
+                        f"The simulator crashed again and again ({crashed[0]}). What is done stays "
+                        f"in {self.folder}; the same command goes on."
+                    )
         finally:
-            environment.close()
+            if recorder is not None:
+                recorder.environment.close()
+
+    def _next_attempts(self) -> list[int]:
+        """Return as many attempts as there are demonstrations missing, the first not made yet.
+
+        However attempts are spread over processes and calls, the same ones are made in the end.
+        """
+        missing = self.config.episodes - len(self.done)
+        made = {int(file.stem) for file in self.done} | set(self.failures)
+        if missing > 0 and len(made) >= self.config.most_attempts:
+            raise ValueError(
+                f"The expert solved {self.task.name} in {len(self.done)} of {len(made)} attempts "
+                f"only, too few for {self.config.episodes} demonstrations. Those there are stay in "
+                f"{self.folder}; ask for fewer episodes."
+            )
+        free = (attempt for attempt in count() if attempt not in made)
+        return list(islice(free, max(0, missing)))
 
     def finish(self, report: Callable[[], None] | None = None) -> dict[str, Any]:
         """Write the dataset, remove the attempts and return what the dataset says of itself."""
-        environment = self._environment()
+        environment = _make_environment(self.task, self.config)
         try:
             features = make_features(environment, images=self.config.image_size > 0)
             rate = round(1 / environment.control_seconds)
@@ -160,10 +179,47 @@ class Collection:
         shutil.rmtree(self.folder)
         return origin
 
-    def _environment(self) -> Environment:
-        if self.config.image_size == 0:
-            return make_environment(self.task, cameras=())
-        return make_environment(self.task, image_size=self.config.image_size)
+
+class Recorder:
+    """Makes attempts and keeps what came of them, here or in a process of its own.
+
+    Args:
+        task: What to record.
+        config: How.
+        folder: Where to keep it.
+    """
+
+    def __init__(self, task: Task, config: CollectionConfig, folder: Path) -> None:
+        self.config, self.folder = config, folder
+        self.environment = _make_environment(task, config)
+
+    def itself(self) -> Recorder:
+        """Return this, for rounds of attempts that share it."""
+        return self
+
+    def __call__(self, episode: pool.Episode) -> bool:
+        """Make one attempt; say whether it solved the task."""
+        assert episode.seed is not None
+        attempt = episode.seed - SEEDS_APART * self.config.seed
+        expert = make_expert(self.environment, episode.seed)
+        found = record(
+            self.environment,
+            expert,
+            seed=episode.seed,
+            hold=self.config.hold,
+            images=self.config.image_size > 0,
+        )
+        if found is None:
+            (self.folder / f"{attempt:06d}.failed").touch()
+            return False
+        save_episode(found, self.folder / f"{attempt:06d}.npz")
+        return True
+
+
+def _make_environment(task: Task, config: CollectionConfig) -> Environment:
+    if config.image_size == 0:
+        return make_environment(task, cameras=())
+    return make_environment(task, image_size=config.image_size)
 
 
 def _describe(out: Path) -> str:
