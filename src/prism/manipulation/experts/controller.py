@@ -54,7 +54,7 @@ def facing(ahead: Array, closing: Array) -> Array:
     z = ahead / float(np.linalg.norm(ahead))
     x = closing - z * float(closing @ z)
     x /= float(np.linalg.norm(x))
-    return np.column_stack([x, np.cross(z, x), z])
+    return np.column_stack([x, np.cross(z, x), z]).astype(np.float64)
 
 
 def nearest_turn(rotation: Array, hand: Array) -> Array:

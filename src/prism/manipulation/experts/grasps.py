@@ -59,7 +59,7 @@ GRASPS: dict[str, Grasp] = {
     "akita_black_bowl": Rim(radius=0.044),
     "white_yellow_mug": Rim(radius=0.040, centre=(-0.018, 0.0)),
     "porcelain_mug": Rim(radius=0.039, centre=(0.017, 0.0)),
-    "plate": Rim(radius=0.060, depth=0.005),
+    "plate": Rim(radius=0.058, depth=0.005),
     "moka_pot": Part(point=(0.0, 0.071, 0.035), closing=(1.0, 0.0, 0.0)),
 }
 """Grasps by category; everything else is taken across."""
@@ -75,15 +75,16 @@ class Hold:
     """Between the fingers on the way there."""
 
 
-def plan_grasp(scene: Scene, name: str, goal: Array) -> Hold:
+def plan_grasp(scene: Scene, name: str, goal: Array, how: Grasp | None = None) -> Hold:
     """Choose how the hand takes an object.
 
     Args:
         scene: Where it happens.
         name: What is grasped.
         goal: Where the object will go; the hand should have room there too.
+        how: Kind of grasp; default: that of the object's category.
     """
-    grasp = GRASPS.get(scene.category(name), Across())
+    grasp = how or GRASPS.get(scene.category(name), Across())
     hand, others = scene.hand(), scene.obstacles(name)
     way = goal - scene.pose(name).position
 

@@ -17,8 +17,9 @@ from prism.manipulation.experts.articulated import (
     open_drawer,
     turn_knob,
 )
+from prism.manipulation.experts.grasps import Grasp, Part
 from prism.manipulation.experts.scene import Array, Goal, Scene
-from prism.manipulation.experts.skills import Skill, grasp, place, slide
+from prism.manipulation.experts.skills import Skill, grasp, insert, place, slide
 
 
 class NoExpertError(ValueError):
@@ -41,6 +42,10 @@ class Spot:
     """Whether the axes of the thing and of the target should be parallel."""
     lean: float = 0.0
     """Angle by which the thing is turned about the target's x axis."""
+    enter: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """From the spot to where the thing starts to go in, in the target's frame; zero: above."""
+    grasp: Grasp | None = None
+    """How things are taken that go there; default: as their category is."""
 
 
 SPOTS: dict[tuple[str, str], Spot] = {
@@ -48,12 +53,17 @@ SPOTS: dict[tuple[str, str], Spot] = {
     ("basket", "contain_region"): Spot(spread=(0.0, 0.03, 0.0)),
     ("desk_caddy", "back_contain_region"): Spot(aligned=True),
     ("wooden_cabinet", "top_region"): Spot(offset=(0.0, -0.014, 0.0)),
+    ("microwave", "heating_region"): Spot(
+        offset=(0.0, -0.005, -0.066),
+        enter=(0.0, -0.2, 0.0),
+        grasp=Part(point=(0.064, 0.0, 0.056), closing=(0.0, 1.0, 0.0), ahead=(-0.94, 0.0, -0.34)),
+    ),
     ("wine_rack", "top_region"): Spot(lean=0.0),
 }
 """Spots by category and region; everywhere else things go to the middle."""
 
 SLIDING = ("plate",)
-"""Categories that stay on the table on their way."""
+"""Categories that are too flat to be lifted."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +131,12 @@ def _put(scene: Scene, thing: str, target: str) -> Skill:
     sharing = [goal[1] for goal in scene.goals if goal[-1] == target]
     side = 0.0 if len(sharing) < 2 else (-1.0, 1.0)[sharing.index(thing)]
     goal = scene.pose(target).at(np.array(spot.offset) + side * np.array(spot.spread))
-    yield from grasp(scene, thing, goal)
+    yield from grasp(scene, thing, goal, spot.grasp)
     if scene.category(thing) in SLIDING:
         yield from slide(scene, thing, goal)
+    elif any(spot.enter):
+        enter = scene.pose(target).rotation @ np.array(spot.enter)
+        yield from insert(scene, thing, goal, enter)
     else:
         yield from place(scene, thing, goal, turn=_turn(scene, thing, target, spot))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from prism.manipulation.experts.controller import CLOSED, KEEP, OPEN, Command, turn_between
-from prism.manipulation.experts.grasps import WIDE, hand_points, plan_grasp
+from prism.manipulation.experts.grasps import WIDE, Grasp, hand_points, plan_grasp
 from prism.manipulation.experts.scene import Array, Pose, Scene
 
 Skill = Iterator[Command]
@@ -54,9 +54,16 @@ def narrow(scene: Scene, width: float) -> Skill:
         yield Command(pose, CLOSED)
 
 
-def grasp(scene: Scene, name: str, goal: Array) -> Skill:
-    """Line up behind the grasp, go to it, close the fingers."""
-    hold = plan_grasp(scene, name, goal)
+def grasp(scene: Scene, name: str, goal: Array, how: Grasp | None = None) -> Skill:
+    """Line up behind the grasp, go to it, close the fingers.
+
+    Args:
+        scene: Where it happens.
+        name: What is grasped.
+        goal: Where it will go.
+        how: Kind of grasp; default: that of its category.
+    """
+    hold = plan_grasp(scene, name, goal, how)
     at = hold.pose
     behind = at.moved(-_ABOVE * at.rotation[:, 2])
     yield from rise(scene, _height_between(scene, scene.hand().position, behind.position), OPEN)
@@ -67,6 +74,25 @@ def grasp(scene: Scene, name: str, goal: Array) -> Skill:
     fingers = OPEN if hold.width == WIDE else KEEP
     yield from move(scene, at, fingers, near=0.004, turned=0.05, patience=40)
     yield from stay(scene, CLOSED, 10)
+
+
+def insert(scene: Scene, name: str, point: Array, enter: Array) -> Skill:
+    """Carry a held object to a point before an opening, straight in, let go, back out.
+
+    Args:
+        scene: Where it happens.
+        name: What is held.
+        point: Where the origin of the object should end.
+        enter: From there to where it starts to go in.
+    """
+    hand = scene.hand()
+    end = hand.moved(point - scene.pose(name).position)
+    yield from rise(scene, max(hand.position[2] + 0.03, end.position[2]), CLOSED)
+    yield from move(scene, end.moved(enter), CLOSED, near=0.01, turned=0.08)
+    yield from move(scene, end, CLOSED, near=0.01, speed=0.5)
+    yield from stay(scene, OPEN, 8)
+    yield from move(scene, end.moved(enter), OPEN, near=0.03)
+    yield from rise(scene, end.position[2] + 0.2, OPEN)
 
 
 def place(scene: Scene, name: str, point: Array, *, turn: Array | None = None) -> Skill:
@@ -125,11 +151,11 @@ def come_out(scene: Scene, name: str) -> Skill:
 
 
 def slide(scene: Scene, name: str, point: Array) -> Skill:
-    """Pull a held object over the table to a point, around other things, let go, back off."""
+    """Move a held object over the table to a point, around other things, let go, back off."""
     for stop in _way_around(scene, name, point):
         way = stop - scene.pose(name).position
         end = scene.hand().moved((way[0], way[1], 0.0))
-        yield from move(scene, end, CLOSED, near=0.008, speed=0.6)
+        yield from move(scene, end, CLOSED, near=0.008, speed=0.4)
     yield from stay(scene, OPEN, 6)
     yield from rise(scene, scene.hand().position[2] + 0.08, OPEN)
 
