@@ -132,7 +132,7 @@ def test_the_oracle_yields_in_a_real_simulator(records):
 def test_files_hold_what_was_measured(records, short_scene, tmp_path):
     config = ContactConfig(episodes=2)
     files = write_contacts(records, short_scene.task, config, ["a note"], tmp_path)
-    assert [file.name for file in files] == ["contact.json", "contact.png", "contact.svg"]
+    assert [file.name for file in files] == ["contact.json", "contact.png"]
     data = json.loads(files[0].read_text())
     assert {"title", "caption", "table", "successful_table", "provenance"} <= set(data)
     assert all(len(row) == len(data["table"]["columns"]) for row in data["table"]["rows"])

@@ -1,4 +1,4 @@
-"""Contacts as files: contact.json with its tables, contact.png and contact.svg."""
+"""Contacts as files: contact.json with its tables, and contact.png."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from prism.analysis.contact_study import ContactConfig
 from prism.analysis.style import STYLE, save_png
 from prism.manipulation.contact import AFTER, BEFORE, THRESHOLD
 from prism.manipulation.tasks import Task
-from prism.physics.figures import to_svg
 from prism.runs import collect_provenance, to_dict
 from prism.runs.atomic import write_json
 from prism.statistics import wilson
@@ -56,7 +55,7 @@ def write_contacts(
     from matplotlib import rc_context
 
     folder.mkdir(parents=True, exist_ok=True)
-    file, drawing = folder / "contact.json", folder / "contact.svg"
+    file = folder / "contact.json"
     write_json(
         file,
         {
@@ -75,8 +74,7 @@ def write_contacts(
     with rc_context(STYLE):
         figure = draw_contacts(records, f"“{task.instruction}”: force and speed at first contact")
         picture = save_png(figure, folder / "contact.png")
-        drawing.write_bytes(to_svg(figure))
-    return [file, picture, drawing]
+    return [file, picture]
 
 
 def make_table(records: Sequence[Record], *, successful: bool) -> dict[str, Any]:

@@ -19,8 +19,7 @@ def contact(
 ) -> None:
     """Compare what policies do when they touch something: force, speed, impulse, work, power.
 
-    All begin from the same fixed initial states of their task. Writes contact.json, contact.png and
-    contact.svg.
+    All begin from the same fixed initial states of their task. Writes contact.json and contact.png.
 
     Args:
         runs: Run folders of one task, of any number of arms and training seeds.
