@@ -194,6 +194,9 @@ def test_files_of_a_corrector_have_its_name_and_other_protocols_are_other_evalua
     assert (run / "evaluations" / "none+nothing-5.json").is_file()
     assert Evaluations(run, Protocol(corrector="nothing")).read("none", 5) == {}
     assert Evaluations(run).read("none", 5) == {}
+    softer = Evaluations(run, Protocol(linger=2, corrector="nothing", stiffness=50.0))
+    assert softer.name("none", 5) == "none+nothing+kp50-5"
+    assert softer.read("none", 5) == {}
 
 
 def test_there_are_only_so_many_initial_states(run):
