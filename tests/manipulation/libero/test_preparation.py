@@ -145,6 +145,7 @@ def test_what_is_not_prepared_is_refused_with_the_command(clean, small):
         ensure_prepared()
 
 
+@pytest.mark.slow
 def test_the_command_reports_without_asking(clean, small):
     command = [sys.executable, "-m", "prism.cli", "libero"]
     shown = subprocess.run(

@@ -79,8 +79,9 @@ def import_libero(module: str = "libero.libero") -> ModuleType:
 @contextlib.contextmanager
 def _without_warnings() -> Iterator[None]:
     """Silence robosuite, which recommends a file of private settings at every import."""
+    before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
         yield
     finally:
-        logging.disable(logging.NOTSET)
+        logging.disable(before)

@@ -40,7 +40,7 @@ class Problem:
             raise missing_extra("LIBERO", "manipulation", error) from error
         folder = Path(libero.get_libero_path("bddl_files")) / task.suite
         self.fixed = load_states(task)
-        with _random_numbers(0), contextlib.redirect_stdout(io.StringIO()):
+        with _random_numbers([0]), contextlib.redirect_stdout(io.StringIO()):
             self.env: Any = wrapper.ControlEnv(
                 bddl_file_name=str(folder / f"{task.name}.bddl"),
                 use_camera_obs=False,
@@ -66,7 +66,7 @@ class Problem:
         """
         for attempt in range(100):
             # The first draw is LIBERO's for that seed; others must not be those of other seeds.
-            self._place(seed if attempt == 0 else np.random.SeedSequence([seed, attempt]))
+            self._place([seed] if attempt == 0 else [seed, attempt])
             if initial_state is not None or not self._is_fixed():
                 break
         if initial_state is not None:
@@ -74,7 +74,7 @@ class Problem:
         self.env.sim.forward()
         self.env._post_process()
 
-    def _place(self, seed: int | np.random.SeedSequence) -> None:
+    def _place(self, seed: list[int]) -> None:
         self.model.body_pos[self._fixtures] = 0.0
         self.model.body_quat[self._fixtures] = (1.0, 0.0, 0.0, 0.0)
         gripper = self.env.robots[0].gripper
@@ -112,10 +112,11 @@ def load_states(task: Task) -> Array:
 
 
 @contextlib.contextmanager
-def _random_numbers(seed: int | np.random.SeedSequence) -> Iterator[None]:
+def _random_numbers(seed: list[int]) -> Iterator[None]:
     """Seed the global random numbers, which LIBERO draws from, and put them back afterwards."""
     before = np.random.get_state()
-    np.random.seed(seed.generate_state(4) if isinstance(seed, np.random.SeedSequence) else seed)
+    plain = len(seed) == 1 and seed[0] < 2**32
+    np.random.seed(seed[0] if plain else np.random.SeedSequence(seed).generate_state(4))
     try:
         yield
     finally:
