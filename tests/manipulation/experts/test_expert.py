@@ -70,5 +70,5 @@ def test_a_goal_without_a_skill_is_refused(open_environment):
     goals = environment.problem.parsed_problem["goal_state"]
     goals[:] = [["open", "flat_stove_1"]]
 
-    with pytest.raises(NoExpertError, match="open a flat_stove.*white_cabinet"):
+    with pytest.raises(NoExpertError, match=r"open a flat_stove.*white_cabinet"):
         make_expert(environment).reset()

@@ -52,8 +52,17 @@ class LiberoEnvironment:
             about 0.27 m/s with 150, and 0.17 m/s with 50.
     """
 
-    action_names = ("x", "y", "z", "turn_x", "turn_y", "turn_z", "gripper")
-    state_names = ("x", "y", "z", "turn_x", "turn_y", "turn_z", "left_finger", "right_finger")
+    action_names: tuple[str, ...] = ("x", "y", "z", "turn_x", "turn_y", "turn_z", "gripper")
+    state_names: tuple[str, ...] = (
+        "x",
+        "y",
+        "z",
+        "turn_x",
+        "turn_y",
+        "turn_z",
+        "left_finger",
+        "right_finger",
+    )
     control_seconds = 0.05
 
     def __init__(

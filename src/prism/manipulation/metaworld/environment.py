@@ -43,8 +43,8 @@ class MetaWorldEnvironment:
         seed: Seed of resets that are given none.
     """
 
-    action_names = ("x", "y", "z", "gripper")
-    state_names = ("hand_x", "hand_y", "hand_z", "gripper_opening", *_JOINTS)
+    action_names: tuple[str, ...] = ("x", "y", "z", "gripper")
+    state_names: tuple[str, ...] = ("hand_x", "hand_y", "hand_z", "gripper_opening", *_JOINTS)
     initial_states = 50
 
     def __init__(
