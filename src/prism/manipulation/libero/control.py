@@ -32,10 +32,11 @@ class Stepper:
         self._robot = problem.robots[0]
         self._model, self._data = problem.sim.model._model, problem.sim.data._data
         self._site = self._robot.eef_site_id
-        self._dofs = list(self._robot._ref_joint_vel_indexes)
-        self._joints = list(self._robot._ref_joint_pos_indexes)
-        self._arm = list(self._robot._ref_joint_actuator_indexes)
-        self._fingers = list(self._robot._ref_joint_gripper_actuator_indexes)
+        # Arrays, because numpy takes several times as long to index by a list.
+        self._dofs = np.array(self._robot._ref_joint_vel_indexes)
+        self._joints = np.array(self._robot._ref_joint_pos_indexes)
+        self._arm = np.array(self._robot._ref_joint_actuator_indexes)
+        self._fingers = np.array(self._robot._ref_joint_gripper_actuator_indexes)
         self._low, self._high = self._robot.torque_limits
         reach = self._model.actuator_ctrlrange[self._fingers]
         self._middle, self._half = reach.mean(1), 0.5 * (reach[:, 1] - reach[:, 0])
@@ -73,8 +74,8 @@ class Stepper:
         controller.ee_ori_vel = np.dot(self._angular, data.qvel)
         controller.joint_pos = data.qpos[self._joints]
         controller.joint_vel = data.qvel[dofs]
-        controller.J_pos = np.array(self._linear[:, dofs])
-        controller.J_ori = np.array(self._angular[:, dofs])
+        controller.J_pos = self._linear[:, dofs]
+        controller.J_ori = self._angular[:, dofs]
         controller.J_full = np.vstack([controller.J_pos, controller.J_ori])
         controller.mass_matrix = self._mass[dofs, :][:, dofs]
         controller.new_update = False
