@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -94,17 +95,18 @@ def _check_foreign(
 
 
 def _check_traits(path: str | Path, found: dict[str, object], expected: dict[str, object]) -> None:
-    if found == expected:
-        return
-    names = [name for name in {**found, **expected} if found.get(name) != expected.get(name)]
-    if "conditioner" in names:
-        names = ["conditioner"]
-    changes = " ".join(f"--policy.{name}={found.get(name)}" for name in names)
-    raise CheckpointMismatchError(
-        f"{path} holds the conditioner ({_describe(found)}), but ({_describe(expected)}) was asked "
-        f"for. Load it as it was trained ({changes}), or train anew."
-    )
+    if found != expected:
+        raise CheckpointMismatchError(
+            f"{path} holds the conditioner ({_describe(found)}), but ({_describe(expected)}) was "
+            f"asked for. Load it with --policy.path={path} alone (in Python: without config=), "
+            "which takes its own conditioner, or train anew."
+        )
 
 
 def _describe(traits: dict[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in traits.items())
+    return ", ".join(f"{name}={_text(value)}" for name, value in traits.items())
+
+
+def _text(value: object) -> str:
+    """Write a value as LeRobot's command line reads it."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)

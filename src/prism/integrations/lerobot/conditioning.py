@@ -64,15 +64,10 @@ class ConditionerFields:
 
     def conditioner_traits(self) -> dict[str, object]:
         """Return what tells this conditioner from others: the fields that matter to it."""
-        names: tuple[str, ...] = ()
-        if self.conditioner == "prism":
-            names = ("prism_interaction", "prism_degree", "prism_latent")
-            names += ("input_norm", "latent_norm", "output_norm")
-        elif self.conditioner == "mlp" and self.mlp_size == "matched":
-            names = ("mlp_size", "prism_interaction", "prism_degree", "prism_latent")
-            names += ("input_norm", "output_norm")
-        elif self.conditioner == "mlp":
-            names = ("mlp_size",)
+        names: list[str] = ["mlp_size"] if self.conditioner == "mlp" else []
+        if self.conditioner == "prism" or (self.conditioner, self.mlp_size) == ("mlp", "matched"):
+            names += ["prism_interaction", "prism_degree", "prism_latent"]
+            names += ["input_norm", "latent_norm", "output_norm"]
         return {"conditioner": self.conditioner, **{name: getattr(self, name) for name in names}}
 
     def make_conditioner(self, in_features: int, out_features: int) -> nn.Module | None:
