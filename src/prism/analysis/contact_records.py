@@ -52,12 +52,14 @@ def typical(episodes: Sequence[Episode]) -> Episode | None:
 
     Of all with contact if none was successful; ``None`` if there was no contact.
     """
-    touched = [one for one in episodes if one.contact is not None]
-    chosen = [one for one in touched if one.outcome.success] or touched
-    if not chosen:
-        return None
-    ordered = sorted(chosen, key=lambda one: one.contact.window_peak_force)  # type: ignore[union-attr]
-    return ordered[(len(ordered) - 1) // 2]
+    touched = [
+        (one.outcome.success, one.contact.window_peak_force, one)
+        for one in episodes
+        if one.contact is not None
+    ]
+    chosen = [(force, one) for success, force, one in touched if success]
+    chosen = sorted(chosen or [(force, one) for _, force, one in touched], key=lambda pair: pair[0])
+    return chosen[(len(chosen) - 1) // 2][1] if chosen else None
 
 
 def aligned(records: Sequence[Record], signal: str) -> Array:
