@@ -3,7 +3,6 @@ import sys
 import tarfile
 
 import pytest
-import yaml
 
 from prism.manipulation.libero import assets as assets_module
 from prism.manipulation.libero.assets import copy_assets, missing_assets
@@ -16,6 +15,7 @@ from prism.manipulation.libero.preparation import (
 )
 
 pytest.importorskip("libero", reason="hf-libero is not installed")
+yaml = pytest.importorskip("yaml")
 
 CUP = '<mujoco><asset><mesh file="visual/cup.msh"/><!-- file="old.png" --></asset></mujoco>'
 TASK = "(define (:fixtures main_table - table) (:objects cup_1 cup_2 - cup))"
