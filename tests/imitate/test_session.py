@@ -163,6 +163,14 @@ def test_a_run_of_another_kind_is_refused(tmp_path):
         session.read_config(tmp_path / "walk")
 
 
+def test_commands_for_walking_refuse_a_run_that_manipulates(demonstrations, tmp_path):
+    from prism.learn.policy import load_policy
+
+    session.start(make_config(), demonstrations, tmp_path / "run")
+    with pytest.raises(RunError, match="learned manipulation from demonstrations"):
+        load_policy(tmp_path / "run")
+
+
 def test_the_config_of_a_run_is_enough_to_read_it_back(demonstrations, tmp_path):
     config = make_config("mlp")
     session.start(config, demonstrations, tmp_path / "run")

@@ -41,6 +41,11 @@ def load_policy(path: str | Path, step: int | None = None) -> Policy:
         step: Which checkpoint; the newest by default.
     """
     run = Run.open(path)
+    if run.config.get("kind") == "manipulation":
+        raise RunError(
+            f"{run.path} learned manipulation from demonstrations, and this is for policies that "
+            "walk. Such a policy has prism eval (--videos for films), contact, probe and report."
+        )
     config = from_dict(TrainConfig, run.config, where=f"{run.path / 'config.json'}")
     checkpoint = run.load(step)
     actor = make_actor(config)

@@ -27,11 +27,11 @@ _FREE = ("seed", "threads", "device", "demos", "log_every", "checkpoint_every", 
 _COLUMNS = (
     ("success", "success, %\u00a0↑", 100.0, 1, False),
     ("smoothness", "smoothness\u00a0↓", 1.0, 4, False),
-    ("smoothness", "of successes\u00a0↓", 1.0, 4, True),
+    ("smoothness", "smoothness of successes\u00a0↓", 1.0, 4, True),
     ("position_error", "position error, mm\u00a0↓", 1000.0, 1, False),
-    ("position_error", "of successes\u00a0↓", 1000.0, 1, True),
+    ("position_error", "position error of successes, mm\u00a0↓", 1000.0, 1, True),
     ("orientation_error", "orientation error, rad\u00a0↓", 1.0, 4, False),
-    ("orientation_error", "of successes\u00a0↓", 1.0, 4, True),
+    ("orientation_error", "orientation error of successes, rad\u00a0↓", 1.0, 4, True),
 )
 """Columns: field of an episode, heading, factor, digits, whether only successful ones count."""
 
