@@ -211,6 +211,21 @@ def test_bad_actions_are_refused(environment, action, message):
         environment.step(action)
 
 
+def test_a_diverged_simulation_is_an_error_until_the_next_reset(
+    environment, simulation, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes a log there
+    _, data = simulation
+    first = environment.reset(initial_state=0, images=False)
+    data.qvel[0] = 1e12
+    for _ in range(2):
+        with pytest.raises(FloatingPointError, match="diverged"):
+            environment.step(REST, images=False)
+    again = environment.reset(initial_state=0, images=False)
+    assert_array_equal(again.state, first.state)
+    environment.step(REST, images=False)
+
+
 @pytest.mark.parametrize("state", [-1, 50])
 def test_wrong_initial_states_are_refused(environment, state):
     with pytest.raises(ValueError, match=f"has initial states 0 to 49, got {state}"):

@@ -59,6 +59,11 @@ class Stepper:
             mujoco.mj_step2(model, data)
             if substep == SAMPLED:
                 sample()
+        bad = mujoco.mjtWarning
+        for kind in (bad.mjWARN_BADQPOS, bad.mjWARN_BADQVEL, bad.mjWARN_BADQACC):
+            if data.warning[kind.value].number:
+                # MuJoCo has set everything to its origin and would go on from there.
+                raise FloatingPointError("The simulation of LIBERO diverged; reset it.")
 
     def _inform(self, controller: Any) -> None:
         """Give the controller what its own ``update`` would look up, when it would."""
