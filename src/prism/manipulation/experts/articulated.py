@@ -21,7 +21,7 @@ class Drawer:
     """Middle of the bar, in the frame of the drawer."""
     opened: float = -0.155
     """Joint position to pull it to when it should be open."""
-    ajar: float = -0.138
+    ajar: float = -0.128
     """Joint position that is enough to put something in."""
     closed: float = 0.002
     """Joint position to push it to."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prism.manipulation.experts.controller import facing, nearest_turn, turn_between
-from prism.manipulation.experts.scene import Array, Pose, Scene
+from prism.manipulation.experts.scene import Array, Boxes, Pose, Scene
 
 DOWN = np.array([0.0, 0.0, -1.0])
 _FINGERTIP = 0.009
@@ -17,6 +17,8 @@ _CLEARANCE = 0.012
 """Distance to other things that is enough for the hand."""
 WIDE = 0.08
 """Between the fingers of the open hand."""
+_LEAN = 0.4
+"""Angle by which the hand may lean outwards to pinch a wall, where there is little room inwards."""
 _NARROW = 0.045
 """Between the fingers where there is little room, around a wall."""
 
@@ -39,6 +41,8 @@ class Rim:
     """Of the ring, in the frame of the object."""
     depth: float = 0.022
     """Below the rim."""
+    behind: bool = False
+    """Whether it is taken on a side that does not lead on the way to its goal."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ GRASPS: dict[str, Grasp] = {
     "akita_black_bowl": Rim(radius=0.044),
     "white_yellow_mug": Rim(radius=0.040, centre=(-0.018, 0.0)),
     "porcelain_mug": Rim(radius=0.039, centre=(0.017, 0.0)),
-    "plate": Rim(radius=0.058, depth=0.005),
+    "plate": Rim(radius=0.058, depth=0.005, behind=True),
     "moka_pot": Part(point=(0.0, 0.071, 0.035), closing=(1.0, 0.0, 0.0)),
 }
 """Grasps by category; everything else is taken across."""
@@ -74,6 +78,10 @@ class Hold:
     width: float
     """Between the fingers on the way there."""
 
+    def moved(self, way: Array) -> Hold:
+        """Return the same hold elsewhere."""
+        return Hold(self.pose.moved(way), self.width)
+
 
 def plan_grasp(scene: Scene, name: str, goal: Array, how: Grasp | None = None) -> Hold:
     """Choose how the hand takes an object.
@@ -86,13 +94,17 @@ def plan_grasp(scene: Scene, name: str, goal: Array, how: Grasp | None = None) -
     """
     grasp = how or GRASPS.get(scene.category(name), Across())
     hand, others = scene.hand(), scene.obstacles(name)
-    way = goal - scene.pose(name).position
+    centre = scene.pose(name).position
+    way = goal - centre
 
     def cost(hold: Hold) -> float:
-        here = _crowding(others.distance(hand_points(hold.pose, hold.width)))
-        there = _crowding(others.distance(hand_points(hold.pose.moved(way), hold.width)))
-        turn = turn_between(hold.pose.rotation, hand.rotation)
-        return turn + here + 0.3 * there + (0.5 if hold.width < WIDE else 0.0)
+        cost = turn_between(hold.pose.rotation, hand.rotation)
+        cost += _crowding(others, hold) + 0.3 * _crowding(others, hold.moved(way))
+        cost += 0.5 if hold.width < WIDE else 0.0
+        if isinstance(grasp, Rim) and grasp.behind:
+            side = hold.pose.position - centre
+            cost += max(0.0, 3.0 * float(side @ way) / float(np.linalg.norm(way) * grasp.radius))
+        return cost
 
     return min(
         (
@@ -104,16 +116,22 @@ def plan_grasp(scene: Scene, name: str, goal: Array, how: Grasp | None = None) -
     )
 
 
-def hand_points(pose: Pose, width: float) -> Array:
-    """Return points that fill the hand at a pose, with some width between its fingers."""
-    finger = np.array([width / 2, 0.0, 0.0])
-    local = np.concatenate([_FINGER + finger, (_FINGER + finger) * [-1, 1, 1], _PALM])
-    return pose.position + local @ pose.rotation.T
+def room(others: Boxes, pose: Pose, width: float) -> tuple[float, float]:
+    """Return how far the fingers, some width apart, and the palm are from other things."""
+    finger = _FINGER + np.array([width / 2, 0.0, 0.0])
+    fingers = np.concatenate([finger, finger * [-1.0, 1.0, 1.0]])
+    return (
+        others.distance(pose.position + fingers @ pose.rotation.T),
+        others.distance(pose.position + _PALM @ pose.rotation.T),
+    )
 
 
-def _crowding(room: float) -> float:
+def _crowding(others: Boxes, hold: Hold) -> float:
     """Cost of too little room around the hand; what does not fit costs more than any turn."""
-    return 100.0 * max(0.0, _CLEARANCE - room) + (4.0 if room < 0.001 else 0.0)
+    fingers, palm = room(others, hold.pose, hold.width)
+    blocked = 4.0 if fingers < 0.001 else 0.0
+    # Walls are thinner than the points of the palm are apart: near is as bad as inside.
+    return blocked + 100.0 * max(0.0, _CLEARANCE - fingers) + 300.0 * max(0.0, _CLEARANCE - palm)
 
 
 def outline(points: Array) -> tuple[float, Array]:
@@ -139,23 +157,32 @@ def _candidates(scene: Scene, name: str, grasp: Grasp) -> Iterator[Pose]:
         for angle in np.arange(0.0, 2 * np.pi, np.pi / 12):
             out = np.array([np.cos(angle), np.sin(angle), 0.0])
             at = centre + grasp.radius * out
-            yield Pose(np.array([at[0], at[1], height]), facing(DOWN, out))
+            # Leaning over towards its own base, the arm would meet the limits of its wrist.
+            for lean in (0.0, _LEAN) if out[0] < 0.3 else (0.0,):
+                ahead = np.cos(lean) * DOWN - np.sin(lean) * out
+                yield Pose(np.array([at[0], at[1], height]), facing(ahead, out))
     else:
         yaw, half = outline(points)
         low, high = points.min(axis=0), points.max(axis=0)
         height = max(high[2] - grasp.depth, low[2] + _FINGERTIP + 0.003)
-        middle = (low + high) / 2
-        for turn, width in ((0.0, half[0]), (np.pi / 2, half[1])):
-            if width <= half.min() + 0.004:
-                closing = np.array([np.cos(yaw + turn), np.sin(yaw + turn), 0.0])
-                yield Pose(np.array([middle[0], middle[1], height]), facing(DOWN, closing))
+        middle = np.array([*(low + high)[:2] / 2, height])
+        for turn, width, length in ((0.0, half[0], half[1]), (np.pi / 2, half[1], half[0])):
+            if width > half.min() + 0.004:
+                continue
+            closing = np.array([np.cos(yaw + turn), np.sin(yaw + turn), 0.0])
+            along = np.cross(DOWN, closing)
+            for aside in (0.0, 0.5, -0.5):
+                at = middle + aside * max(0.0, length - 0.012) * along
+                yield Pose(at, facing(DOWN, closing))
 
 
-def _filled(low: tuple[float, float, float], high: tuple[float, float, float]) -> Array:
-    axes = [np.linspace(a, b, 5) for a, b in zip(low, high, strict=True)]
+def _filled(
+    low: tuple[float, float, float], high: tuple[float, float, float], counts: tuple[int, int, int]
+) -> Array:
+    axes = [np.linspace(a, b, count) for a, b, count in zip(low, high, counts, strict=True)]
     return np.array(np.meshgrid(*axes)).reshape(3, -1).T
 
 
-_FINGER = _filled((0.000, -0.010, -0.030), (0.016, 0.010, _FINGERTIP))
-_PALM = _filled((-0.100, -0.030, -0.220), (0.100, 0.030, -0.035))
-"""Points of the hand in its frame: the left finger of a closed hand; the palm and its way there."""
+_FINGER = _filled((0.000, -0.010, -0.030), (0.016, 0.010, _FINGERTIP), (5, 5, 5))
+_PALM = _filled((-0.100, -0.030, -0.220), (0.100, 0.030, -0.035), (13, 5, 10))
+"""Points of the hand in its frame: a finger of the closed hand; the palm and its way there."""

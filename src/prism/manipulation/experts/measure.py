@@ -32,7 +32,7 @@ def measure(
 
     Args:
         suite: Which suite.
-        out: File of the results (JSON); tasks it already has stay.
+        out: File of the results (JSON), with a table (.md) beside it; what it has stays.
         tasks: Names or numbers; default: all of the suite.
         episodes: Random resets a task.
         first_seed: Seed of the first reset; the next ones follow.
@@ -45,6 +45,7 @@ def measure(
         done = {episode["seed"] for episode in record["episodes"]}
         _measure_task(task, [seed for seed in seeds if seed not in done], record)
         write_text(out, json.dumps(records, indent=1))
+        write_text(out.with_suffix(".md"), markdown(records))
         print(_row(task.key, record), flush=True)
 
 

@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from prism.manipulation.experts.controller import CLOSED, KEEP, OPEN, Command, turn_between
-from prism.manipulation.experts.grasps import WIDE, Grasp, hand_points, plan_grasp
+from prism.manipulation.experts.grasps import WIDE, Grasp, plan_grasp, room
 from prism.manipulation.experts.scene import Array, Pose, Scene
 
 Skill = Iterator[Command]
 
 _ABOVE = 0.10
 """How far behind a grasp the hand lines up."""
+_BENDS = np.array(
+    [(1.0, 1.0), (0.3, 0.6), (0.6, 0.3), (0.0, 0.6), (0.6, 0.0), (0.0, 1.0), (1.0, 0.0)]
+) @ np.eye(2, 3)
+"""Where a way turns, as fractions of its length along x and y; the straight one first."""
 _MARGIN = 0.04
 """How far above other things the hand and what it holds travel."""
 
@@ -119,10 +123,7 @@ def place(scene: Scene, name: str, point: Array, *, turn: Array | None = None) -
     others = scene.obstacles(name)
 
     def stopped() -> bool:
-        return (
-            scene.touches(name, hand=False)
-            or others.distance(hand_points(scene.hand(), WIDE)) < 0.006
-        )
+        return scene.touches(name, hand=False) or min(room(others, scene.hand(), WIDE)) < 0.006
 
     yield from move(scene, end, CLOSED, near=0.004, speed=0.5, until=stopped)
     yield from stay(scene, CLOSED, 2)
@@ -135,19 +136,20 @@ def come_out(scene: Scene, name: str) -> Skill:
     corners, others = scene.boxes(name).corners(), scene.obstacles(name)
     low, high = corners.min(axis=0), corners.max(axis=0)
     low[2], high[2] = low[2] + 0.02, high[2] + 0.22
-    axes = [np.linspace(a, b, 5) for a, b in zip(low, high, strict=True)]
+    # Dense enough to notice the thin walls of what is hollow.
+    axes = [np.linspace(a, b, 9) for a, b in zip(low, high, strict=True)]
     column = np.array(np.meshgrid(*axes)).reshape(3, -1).T
-    turns = np.arange(0.0, 2 * np.pi, np.pi / 4)
+    if others.distance(column) > 0.008:
+        return
     ways = [
         far * np.array([np.cos(turn), np.sin(turn), 0.0])
-        for far in (0.0, 0.04, 0.08)
-        for turn in turns[: 1 if far == 0.0 else None]
+        for far in (0.03, 0.04, 0.05, 0.06, 0.08)
+        for turn in np.arange(0.0, 2 * np.pi, np.pi / 8)
     ]
-    way = next((way for way in ways if others.distance(column + way) > 0.005), ways[0])
-    if way.any():
-        up = scene.hand().moved((0.0, 0.0, 0.01))
-        yield from move(scene, up, CLOSED, near=0.004, patience=10)
-        yield from move(scene, up.moved(way), CLOSED, near=0.015)
+    way = max(ways, key=lambda way: min(0.008, others.distance(column + way)))
+    up = scene.hand().moved((0.0, 0.0, 0.01))
+    yield from move(scene, up, CLOSED, near=0.004, patience=10)
+    yield from move(scene, up.moved(way), CLOSED, near=0.015)
 
 
 def slide(scene: Scene, name: str, point: Array) -> Skill:
@@ -166,15 +168,14 @@ def _way_around(scene: Scene, name: str, point: Array) -> list[Array]:
     shape = scene.boxes(name).corners() - start
     others = scene.obstacles(name, "world")
     sides = [(x, y) for x in (0.0, 0.02, -0.02) for y in (0.0, 0.02, -0.02)]
-    for x, y in sorted(sides, key=lambda side: abs(side[0]) + abs(side[1])):
-        end = np.array([point[0] + x, point[1] + y, start[2]])
-        for corner in (end, np.array([start[0], end[1], start[2]]), np.array([end[0], *start[1:]])):
-            steps = np.linspace(0.0, 1.0, 12)[:, None]
-            path = np.concatenate(
-                [start + steps * (corner - start), corner + steps * (end - corner)]
-            )
+    steps = np.linspace(0.0, 1.0, 12)[:, None]
+    for bend in _BENDS:
+        for x, y in sorted(sides, key=lambda side: abs(side[0]) + abs(side[1])):
+            end = np.array([point[0] + x, point[1] + y, start[2]])
+            turn = start + (end - start) * bend
+            path = np.concatenate([start + steps * (turn - start), turn + steps * (end - turn)])
             if others.distance((path[:, None] + shape).reshape(-1, 3)) > 0.005:
-                return [corner, end]
+                return [turn, end]
     return [point]
 
 
