@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from prism.analysis.contact_figure import crop
 from prism.analysis.contact_files import make_table, write_contacts
 from prism.analysis.contact_records import (
     SHOWN,
@@ -92,6 +93,16 @@ def test_the_typical_episode_has_the_median_force_of_the_successful_ones():
     failed = typical(episodes[1:2])
     assert failed is not None
     assert typical([make_episode(np.zeros(5))]) is None
+
+
+def test_pictures_are_cropped_to_what_moves():
+    still = np.full((100, 100, 3), 90, np.uint8)
+    moved = still.copy()
+    moved[70:90, 10:30] = 200
+    assert crop([still, moved, still]) == (slice(50, 100), slice(0, 50))
+    moved[5:95] = 200
+    assert crop([still, moved]) == (slice(0, 100), slice(0, 100))
+    assert crop([still, still]) == (slice(0, 100), slice(0, 100))
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import numpy as np
 from prism.analysis.contact_records import SHOWN, Record, aligned, by_arm
 from prism.analysis.style import INK, PALE, new_figure
 from prism.manipulation.contact import AFTER, BEFORE, THRESHOLD
+from prism.manipulation.environment import Image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 FORCE, SPEED = "#D55E00", "#0072B2"
 """Orange and blue, as in the paper."""
+
+_FRAME = "#F0C000"
+"""Yellow, around the picture of the contact."""
+
+_MOTION = 40
+"""Change of a colour, of 255, that is no noise of the renderer."""
 
 _WIDTH = 3.6
 """Inches of an arm."""
@@ -67,15 +74,39 @@ def _heading(arm: str, group: Sequence[Record]) -> str:
 
 
 def _show(axes: np.ndarray, group: Sequence[Record]) -> None:
-    """Show the pictures of the arm's first policy that has any."""
+    """Show the pictures of the arm's first policy that has any; that of the contact is framed."""
+    from matplotlib.patches import Rectangle
+
     pictures = next((record.pictures for record in group if record.pictures), ())
+    rows, columns = crop(pictures) if pictures else (slice(None), slice(None))
     dt = group[0].episodes[0].trace.control_seconds
     for i, axis in enumerate(axes):
         axis.set_axis_off()
         if i < len(pictures):
-            axis.imshow(pictures[i])
-            name = "contact" if SHOWN[i] == 0 else f"{SHOWN[i] * dt:+.1f} s"
+            axis.imshow(pictures[i][rows, columns])
+            name = f"{SHOWN[i] * dt:+.1f} s"
+            if SHOWN[i] == 0:
+                name = "contact"
+                frame = axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes))
+                frame.set(fill=False, edgecolor=_FRAME, linewidth=4)
             axis.set_title(name, fontsize=9)
+
+
+def crop(pictures: Sequence[Image]) -> tuple[slice, slice]:
+    """Return the rows and columns of a square around what moves, half a picture wide or more."""
+    stack = np.stack(pictures).astype(np.int16)
+    moved = (stack.max(0) - stack.min(0)).max(-1) > _MOTION
+    height, width = moved.shape
+    if not moved.any():
+        return slice(0, height), slice(0, width)
+    ends = [np.flatnonzero(moved.any(axis))[[0, -1]] for axis in (1, 0)]
+    reach = max(int(last - first) for first, last in ends)
+    side = min(max(int(1.2 * reach), height // 2), height, width)
+    starts = [
+        min(max(int(first + last - side) // 2, 0), size - side)
+        for (first, last), size in zip(ends, (height, width), strict=True)
+    ]
+    return slice(starts[0], starts[0] + side), slice(starts[1], starts[1] + side)
 
 
 def _draw(axis: Axes, values: np.ndarray, group: Sequence[Record], colour: str) -> None:
