@@ -7,7 +7,8 @@ import torch
 from prism.cli import main
 from prism.imitate.config import ConditionerConfig, ImitationConfig, TaskConfig
 from prism.report.build import write_report
-from prism.report.manipulation import collect_manipulation, manipulation_tables
+from prism.report.manipulation import collect_manipulation
+from prism.report.manipulation_tables import manipulation_tables
 from prism.runs import Run, RunError, to_dict
 from prism.statistics import t_interval, wilson
 

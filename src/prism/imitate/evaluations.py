@@ -60,6 +60,7 @@ class Evaluations:
         self.protocol = protocol or Protocol()
         self.corrector = corrector
         self._scene: Environment | None = None
+        self._provenance = collect_provenance()
         self._hash = hash_weights(self.policy.network.state_dict())
 
     def name(self, condition: str, seed: int) -> str:
@@ -189,7 +190,7 @@ class Evaluations:
         ]
         data = {
             **self._identity(condition, seed),
-            "provenance": collect_provenance(),
+            "provenance": self._provenance,
             "episodes": rows,
         }
         self.run.write_evaluation(self.name(condition, seed), data)

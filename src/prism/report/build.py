@@ -9,11 +9,8 @@ from prism.report.arms import REFERENCE, make_sections
 from prism.report.attachments import Luggage, find_analyses, find_films
 from prism.report.cells import Table
 from prism.report.export import make_json, make_markdown
-from prism.report.manipulation import (
-    collect_manipulation,
-    manipulation_data,
-    manipulation_tables,
-)
+from prism.report.manipulation import collect_manipulation, manipulation_data
+from prism.report.manipulation_tables import manipulation_tables
 from prism.report.page import Contents, render
 from prism.report.reading import collect
 from prism.report.records import Collection
