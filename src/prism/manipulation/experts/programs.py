@@ -40,8 +40,6 @@ class Spot:
     """Added for the second thing that goes there and taken off for the first."""
     aligned: bool = False
     """Whether the axes of the thing and of the target should be parallel."""
-    lean: float = 0.0
-    """Angle by which the thing is turned about the target's x axis."""
     enter: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """From the spot to where the thing starts to go in, in the target's frame; zero: above."""
     grasp: Grasp | None = None
@@ -58,7 +56,6 @@ SPOTS: dict[tuple[str, str], Spot] = {
         enter=(0.0, -0.2, 0.0),
         grasp=Part(point=(0.064, 0.0, 0.056), closing=(0.0, 1.0, 0.0), ahead=(-0.94, 0.0, -0.34)),
     ),
-    ("wine_rack", "top_region"): Spot(lean=0.0),
 }
 """Spots by category and region; everywhere else things go to the middle."""
 
@@ -109,7 +106,8 @@ def check_program(scene: Scene, program: Sequence[Step]) -> None:
         if not known:
             raise NoExpertError(
                 f"This task has no expert: no skill can {step.skill} a {category}. Skills "
-                f"put things, open and close {sorted(DRAWERS)}, turn on {sorted(KNOBS)}."
+                f"put things, open and close {sorted(DRAWERS)}, close {sorted(DOORS)}, "
+                f"turn on {sorted(KNOBS)}."
             )
 
 
@@ -137,20 +135,18 @@ def _put(scene: Scene, thing: str, target: str) -> Skill:
     elif any(spot.enter):
         enter = scene.pose(target).rotation @ np.array(spot.enter)
         yield from insert(scene, thing, goal, enter)
+    elif spot.aligned:
+        turn = _parallel(scene.pose(thing).rotation, scene.pose(target).rotation)
+        yield from place(scene, thing, goal, turn=turn)
     else:
-        yield from place(scene, thing, goal, turn=_turn(scene, thing, target, spot))
+        yield from place(scene, thing, goal)
 
 
-def _turn(scene: Scene, thing: str, target: str, spot: Spot) -> Array | None:
-    """Return the rotation a thing should end with; None to leave it as it is."""
-    held, frame = scene.pose(thing).rotation, scene.pose(target).rotation
-    if spot.aligned:
-        yaws = [float(np.arctan2(axes[1, 0], axes[0, 0])) for axes in (frame, held)]
-        yaw = (yaws[0] - yaws[1] + np.pi / 2) % np.pi - np.pi / 2
-        return Rotation.from_euler("z", yaw).as_matrix() @ held
-    if spot.lean:
-        return Rotation.from_rotvec(spot.lean * frame[:, 0]).as_matrix() @ held
-    return None
+def _parallel(held: Array, frame: Array) -> Array:
+    """Return a rotation, turned about the vertical until its x axis is parallel to a frame's."""
+    yaws = [float(np.arctan2(axes[1, 0], axes[0, 0])) for axes in (frame, held)]
+    yaw = (yaws[0] - yaws[1] + np.pi / 2) % np.pi - np.pi / 2
+    return Rotation.from_euler("z", yaw).as_matrix() @ held
 
 
 def _rank(predicate: str) -> int:

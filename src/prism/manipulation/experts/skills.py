@@ -54,7 +54,9 @@ def stay(scene: Scene, fingers: float, steps: int) -> Skill:
 def narrow(scene: Scene, width: float) -> Skill:
     """Close the fingers to a width."""
     pose = scene.hand()
-    while scene.opening() > width:
+    for _ in range(10):
+        if scene.opening() <= width:
+            return
         yield Command(pose, CLOSED)
 
 
