@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from prism._progress import Progress
@@ -47,7 +48,7 @@ def _run_jobs(pool: ProcessPoolExecutor, title: str, jobs: Iterable[Job], result
     missing = [job for job in jobs if not results.has(job)]
     if not missing:
         return
-    with _interrupts_ignored():  # the first submission starts the processes
+    with _interrupts_held():  # the first submission starts the processes
         futures = {pool.submit(_work, job): job for job in missing}
     with Progress(title, len(missing)) as progress:
         for future in as_completed(futures):
@@ -71,19 +72,22 @@ def _worker_pool(config: PhysicsConfig, dataset: Dataset) -> Iterator[ProcessPoo
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C in here, so that processes started meanwhile ignore it for good.
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back in here; processes started meanwhile never see it.
 
-    A terminal sends Ctrl-C to the whole group; only the parent shall answer it.
+    A terminal sends Ctrl-C to the whole group; only the parent shall answer it, and not lose one
+    that comes just now.
     """
-    if threading.current_thread() is not threading.main_thread():
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or not hasattr(signal, "pthread_sigmask"):  # Windows has none
         yield
         return
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource_tracker.ensure_running()  # when it starts, it lets the signal through again
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 _worker: dict[str, Any] = {}
