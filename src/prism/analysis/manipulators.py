@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from prism.analysis.comparing import load_each, mixed_arms
 from prism.imitate.policy import Policy, load_policy
 from prism.runs import Run, RunError
 from prism.runs.weights import hash_weights
@@ -62,18 +63,9 @@ def load_manipulators(
         paths: Run folders; the first that can be loaded decides the task.
         checkpoint: Which checkpoint; the newest by default.
     """
-    if not paths:
-        raise ValueError("Give at least one run folder.")
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise ValueError(f"Give every run once, got: {', '.join(map(str, paths))}.")
+    loaded, left_out = load_each(paths, lambda path: load_policy(path, checkpoint))
     found: list[Manipulator] = []
-    left_out: list[str] = []
-    for path in paths:
-        try:
-            policy = load_policy(path, checkpoint)
-        except (RunError, ValueError) as error:
-            left_out.append(f"{path} is left out: {error}")
-            continue
+    for path, policy in loaded:
         if found and _sees(policy) != _sees(found[0].policy):
             left_out.append(
                 f"{path} is left out: it was trained on {_sees(policy)}, {found[0].path} on "
@@ -81,8 +73,6 @@ def load_manipulators(
             )
             continue
         found.append(Manipulator(path, policy, policy.config.arm))
-    if not found:
-        raise RunError("There is no policy to analyse. " + " ".join(left_out))
     return _name_apart(found), left_out
 
 
@@ -95,11 +85,12 @@ def _sees(policy: Policy) -> str:
 
 def _name_apart(manipulators: list[Manipulator]) -> list[Manipulator]:
     """Call the runs of an arm by their folders if more than the training seed differs."""
-    kinds: dict[str, set[str]] = {}
-    seeds: dict[str, list[int]] = {}
-    for one in manipulators:
-        config = replace(one.policy.config, seed=0, threads=1, steps=1, demos="")
-        kinds.setdefault(one.arm, set()).add(repr((config, one.policy.step)))
-        seeds.setdefault(one.arm, []).append(one.seed)
-    mixed = {a for a in kinds if len(kinds[a]) > 1 or len(set(seeds[a])) < len(seeds[a])}
+    mixed = mixed_arms(
+        (
+            m.arm,
+            (replace(m.policy.config, seed=0, threads=1, steps=1, demos=""), m.policy.step),
+            m.seed,
+        )
+        for m in manipulators
+    )
     return [replace(m, arm=str(m.path)) if m.arm in mixed else m for m in manipulators]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from prism.analysis.comparing import load_each, mixed_arms
 from prism.learn.evaluations import hash_weights
 from prism.learn.policy import Policy, load_policy
 from prism.locomotion.config import TaskConfig
-from prism.runs import RunError
 
 
 @dataclass(frozen=True)
@@ -47,35 +47,23 @@ def load_subjects(
         paths: Run folders.
         checkpoint: Which checkpoint; the newest by default.
     """
-    if not paths:
-        raise ValueError("Give at least one run folder.")
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise ValueError(f"Give every run once, got: {', '.join(map(str, paths))}.")
-    found: list[Subject] = []
-    left_out: list[str] = []
-    for path in paths:
-        try:
-            policy = load_policy(path, checkpoint)
-        except (RunError, ValueError) as error:
-            left_out.append(f"{path} is left out: {error}")
-            continue
-        found.append(Subject(path, policy, policy.config.arm))
-    if not found:
-        raise RunError("There is no policy to analyse. " + " ".join(left_out))
-    return _name_apart(found), left_out
+    found, left_out = load_each(paths, lambda path: load_policy(path, checkpoint))
+    subjects = [Subject(path, policy, policy.config.arm) for path, policy in found]
+    return _name_apart(subjects), left_out
 
 
 def _name_apart(subjects: list[Subject]) -> list[Subject]:
     """Call the runs of an arm by their folders if more than the training seed differs."""
-    kinds: dict[str, set[str]] = {}
-    seeds: dict[str, list[int]] = {}
-    for subject in subjects:
-        policy = subject.policy
-        config = replace(policy.config, seed=0, threads=1, iterations=1)  # what does not matter
-        kinds.setdefault(config.arm, set()).add(repr((config, policy.step)))
-        seeds.setdefault(config.arm, []).append(policy.config.seed)
-    mixed = {a for a in kinds if len(kinds[a]) > 1 or len(set(seeds[a])) < len(seeds[a])}
-    arms = [s.policy.config.arm for s in subjects]
+    policies = [subject.policy for subject in subjects]
+    mixed = mixed_arms(
+        (
+            p.config.arm,
+            (replace(p.config, seed=0, threads=1, iterations=1), p.step),  # the rest matters
+            p.config.seed,
+        )
+        for p in policies
+    )
+    arms = [policy.config.arm for policy in policies]
     return [
         replace(s, arm=str(s.path) if arm in mixed else arm)
         for s, arm in zip(subjects, arms, strict=True)

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from prism._columns import align_columns
 from prism.manipulation.rollout import Outcome
 from prism.statistics import Interval, wilson
 
@@ -67,14 +68,7 @@ def table(summaries: dict[str, Summary]) -> str:
                 means = summary.means if all_of else summary.means_of_successes
                 cells.append("none" if means is None else f"{factor * means[field]:.{digits}f}")
             lines.append([f"{title} ({which})", *cells])
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    return align_columns(lines)
 
 
 def _success(summary: Summary) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from prism._columns import align_columns
 from prism.report import run_tables, tables, words
 from prism.report.arms import FREE
 from prism.report.cells import Cell, Table
@@ -194,14 +195,7 @@ def text_table(table: Table) -> str:
     lines = [[table.columns[0], *(row[0].text for row in table.rows)]]
     for index, heading in enumerate(table.columns[1:], start=1):
         lines.append([heading, *(_short(row[index]) for row in table.rows)])
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(
-            text.ljust(width) if i == 0 else text.rjust(width)
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    return align_columns(lines)
 
 
 def _short(cell: Cell) -> str:

@@ -109,7 +109,7 @@ def _suites_table(runs: Sequence[ManipulationRun]) -> Table:
         cells = []
         for suite in suites:
             means = [statistics.fmean(rates) for rates in found.get(suite, {}).values()]
-            cells.append(_over_seeds(means, 1) if means else blank())
+            cells.append(_over_seeds(means, 1, 100.0) if means else blank())
         rows.append((Cell(name, f"preset {preset}"), *cells))
     columns = (f"{suite} ({len(tasks[suite])} tasks)" for suite in suites)
     return Table(
@@ -137,7 +137,7 @@ def _cell(
     ]
     if not means:
         return blank()
-    cell = _over_seeds(means, digits)
+    cell = _over_seeds(means, digits, 100.0 if field == "success" else None)
     if field == "success" and not cell.detail:
         rows = [row for found in seeds.values() for row in found]
         successes = sum(row["success"] for row in rows)
@@ -146,7 +146,7 @@ def _cell(
     return cell
 
 
-def _over_seeds(means: Sequence[float], digits: int) -> Cell:
+def _over_seeds(means: Sequence[float], digits: int, highest: float | None = None) -> Cell:
     found = estimate(means)
     text = f"{found.centre:.{digits}f}"
     if found.sd is not None:
@@ -154,4 +154,6 @@ def _over_seeds(means: Sequence[float], digits: int) -> Cell:
     if found.interval is None:
         return Cell(text)
     low, high = found.interval
+    if highest is not None:  # the t interval of a rate knows no bounds
+        low, high = max(0.0, low), min(highest, high)
     return Cell(text, f"[{low:.{digits}f},\u00a0{high:.{digits}f}]".replace("-", "−"))
