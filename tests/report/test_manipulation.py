@@ -3,12 +3,13 @@ import statistics
 
 import pytest
 import torch
+from scipy import stats
 
 from prism.cli import main
 from prism.imitate.config import ConditionerConfig, ImitationConfig, TaskConfig
 from prism.report.build import write_report
 from prism.report.manipulation import collect_manipulation
-from prism.report.manipulation_tables import manipulation_tables
+from prism.report.manipulation_tables import manipulation_chapters
 from prism.runs import Run, RunError, to_dict
 from prism.statistics import t_interval, wilson
 
@@ -23,15 +24,17 @@ EPISODE = {
 }
 
 
-def write(path, arm="prism", seed=1, *, task="reach-v3", rows=None, steps=20, done=20, **changes):
+def write(
+    path, arm="prism", seed=1, *, suite="metaworld", task="reach-v3", rows=None, done=20, **changes
+):
     """Write a run with ``rows`` of episodes by condition, or by condition and corrector."""
     config = ImitationConfig(
         preset="state",
         arm=arm,
-        task=TaskConfig("metaworld", task, 11, 10, 4, ()),
+        task=TaskConfig(suite, task, 11, 10, 4, ()),
         demos="demos",
         conditioner=ConditionerConfig(**changes),
-        steps=steps,
+        steps=20,
         seed=seed,
     )
     run = Run.create(path, to_dict(config))
@@ -43,11 +46,29 @@ def write(path, arm="prism", seed=1, *, task="reach-v3", rows=None, steps=20, do
         data = {
             "schema": 1,
             "condition": {"name": condition},
-            "protocol": {"linger": 0, "corrector": corrector or "none"},
+            "protocol": {"linger": 0, **protocol(corrector)},
+            "evaluation_seed": 101,
+            "policy_sha256": "ab" * 32,
             "checkpoint": done,
             "episodes": [{**EPISODE, **episode} for episode in episodes],
         }
         run.write_evaluation(f"{key}-101", data)
+
+
+def protocol(words):
+    """Return how a policy was run: nothing, ``mcc-oracle``, ``kp50`` or both, with a plus."""
+    parts = [part for part in words.split("+") if part]
+    stiffness = [float(part[2:]) for part in parts if part.startswith("kp")]
+    corrector = [part for part in parts if not part.startswith("kp")]
+    found = {"corrector": corrector[0] if corrector else "none"}
+    return found | ({"stiffness": stiffness[0]} if stiffness else {})
+
+
+def chapters(folder, reference=None):
+    """Return the chapters of a folder's runs by title, without the last, about provenance."""
+    found = manipulation_chapters(collect_manipulation(folder)[0], reference)
+    assert found[-1].title == "Trainings on demonstrations"
+    return {chapter.title: chapter for chapter in found[:-1]}
 
 
 def solved(count, of=4, **others):
@@ -62,10 +83,8 @@ def cells(table, arm):
 def test_numbers_are_means_over_seeds_with_t_intervals(tmp_path):
     for seed, count in ((1, 2), (2, 3), (3, 4)):
         write(tmp_path / f"a{seed}", seed=seed, rows=solved(count))
-    runs, notes = collect_manipulation(tmp_path)
-    assert notes == []
-    (table,) = manipulation_tables(runs)
-    assert table.title == "metaworld reach-v3, preset state"
+    assert collect_manipulation(tmp_path)[1] == []
+    (table,) = chapters(tmp_path)["metaworld reach-v3, preset state"].tables
     cell = cells(table, "prism")["success, %\u00a0↑"]
     values = [50.0, 75.0, 100.0]
     low, high = t_interval(values)
@@ -78,7 +97,7 @@ def test_numbers_are_means_over_seeds_with_t_intervals(tmp_path):
 def test_one_seed_has_wilsons_interval_and_successes_are_told_apart(tmp_path):
     rows = {"none": [{"position_error": 0.01}, {"success": False, "position_error": 0.05}]}
     write(tmp_path / "run", rows=rows)
-    (table,) = manipulation_tables(collect_manipulation(tmp_path)[0])
+    (table,) = chapters(tmp_path)["metaworld reach-v3, preset state"].tables
     low, high = (100 * bound for bound in wilson(1, 2))
     row = table.rows[0]
     assert row[1].detail == f"[{low:.1f},\u00a0{high:.1f}]*"
@@ -87,26 +106,100 @@ def test_one_seed_has_wilsons_interval_and_successes_are_told_apart(tmp_path):
     assert (row[at].text, row[at + 1].text) == ("30.0", "10.0")
 
 
-def test_arms_correctors_conditions_tasks_and_suites(tmp_path):
+def test_arms_correctors_conditions_and_suites(tmp_path):
     rows = {**solved(4), "delay": [{"success": False}], "none+mcc-oracle": [{}]}
     write(tmp_path / "one", rows=rows)
     write(tmp_path / "two", "linear", kind="linear", rows=solved(1))
     write(tmp_path / "three", task="push-v3", rows=solved(2))
-    main_, other, under, suites = _by_title(manipulation_tables(collect_manipulation(tmp_path)[0]))
+    write(tmp_path / "four", suite="libero_goal", task="stove", rows=solved(1))
+    found = chapters(tmp_path)
+    main_, under = found["metaworld reach-v3, preset state"].tables
     assert [row[0].text for row in under.rows] == ["linear", "prism", "prism + mcc-oracle"]
     assert under.columns == ("arm", "none", "delay")
     assert cells(under, "prism")["delay"].text == "0.0"
     assert cells(under, "linear")["delay"].kind == "missing"
-    assert cells(suites, "prism")["metaworld (2 tasks)"].text == "75.0"
     assert len(main_.rows) == 3
+    (other,) = found["metaworld push-v3, preset state"].tables
     assert len(other.rows) == 1
+    (suites,) = found["Success by suite, %"].tables
+    assert cells(suites, "prism")["metaworld (2 tasks)"].text == "75.0"
+    (together,) = found["All 3 tasks together, preset state"].tables
+    assert cells(together, "prism")["success, %\u00a0↑"].text == "58.3"
+    assert [row[0].text for row in together.rows] == ["prism"]  # nothing else has all tasks
 
 
-def _by_title(tables):
-    reach, push = "metaworld reach-v3, preset state", "metaworld push-v3, preset state"
-    found = {table.title: table for table in tables}
-    under = f"{reach}: success under perturbations, %"
-    return found[reach], found[push], found[under], found["Success by suite, %"]
+def test_all_tasks_together_count_the_seeds_that_have_all_of_them(tmp_path):
+    for seed in (1, 2):
+        write(tmp_path / f"reach{seed}", seed=seed, rows=solved(4))
+    write(tmp_path / "push1", task="push-v3", rows=solved(1))
+    (table,) = chapters(tmp_path)["All 2 tasks together, preset state"].tables
+    low, high = (100 * bound for bound in wilson(5, 8))
+    cell = cells(table, "prism")["success, %\u00a0↑"]
+    assert (cell.text, cell.detail) == ("62.5", f"[{low:.1f},\u00a0{high:.1f}]*")
+    assert table.rows[0][0].detail == "1 seed, 8 episodes"
+    assert cells(table, "prism")["success, IQM, %\u00a0↑"].text == "62.5"
+
+
+def test_another_stiffness_is_another_arm_with_its_own_reference(tmp_path):
+    rows = {**solved(4), "none+kp50": [{"success": False}], "none+mcc-oracle+kp50": [{}]}
+    write(tmp_path / "one", "linear", kind="linear", rows=rows)
+    write(tmp_path / "two", rows={**solved(4), "none+kp50": [{}]})
+    chapter = chapters(tmp_path)["metaworld reach-v3, preset state"]
+    table = chapter.tables[0]
+    assert [row[0].text for row in table.rows] == [
+        "linear", "linear + mcc-oracle, Kp 50", "linear, Kp 50", "prism", "prism, Kp 50"
+    ]  # fmt: skip
+    assert cells(table, "linear, Kp 50")["success, %\u00a0↑"].text == "0.0"
+    assert [subject for subject, _ in chapter.findings] == [
+        "linear + mcc-oracle, Kp 50 against linear, Kp 50:",
+        "prism against linear:",
+        "prism, Kp 50 against linear, Kp 50:",
+    ]
+
+
+def test_differences_are_paired_by_training_seed_and_corrected(tmp_path):
+    counts = {"mlp": (1, 2, 1, 2), "prism": (3, 4, 3, 3)}
+    for arm, solves in counts.items():
+        for seed, count in enumerate(solves, start=1):
+            kind = {"kind": arm}
+            write(tmp_path / f"{arm}{seed}", arm, seed, rows=solved(count), **kind)
+    chapter = chapters(tmp_path)["metaworld reach-v3, preset state"]
+    differences = [25.0 * (b - a) for a, b in zip(counts["mlp"], counts["prism"], strict=True)]
+    low, high = t_interval(differences)
+    row = next(r for r in chapter.tables[1].rows if r[1].text.startswith("success"))
+    assert row[0].detail == "against mlp"
+    assert row[2].text == f"+{statistics.fmean(differences):.1f}"
+    assert row[2].detail == f"[+{low:.1f},\u00a0+{high:.1f}]"
+    assert float(row[3].text) == pytest.approx(
+        stats.ttest_rel(counts["prism"], counts["mlp"]).pvalue, rel=0.05
+    )  # the only measure that differs, so nothing to correct for
+    assert "better in success (+" in chapter.findings[0][1]
+    other = chapters(tmp_path, "prism")["metaworld reach-v3, preset state"]
+    assert other.findings[0][0] == "mlp against prism:"
+
+
+def test_every_number_can_be_traced(tmp_path):
+    write(tmp_path / "one", rows=solved(4))
+    (last,) = [
+        chapter
+        for chapter in manipulation_chapters(collect_manipulation(tmp_path)[0])
+        if chapter.title == "Trainings on demonstrations"
+    ]
+    (table,) = last.folded
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert row["folder"].text == "one"
+    assert row["policy sha256"].full == "ab" * 32
+    assert len(row["checkpoint sha256"].full) == 64
+    assert row["evaluation seeds"].detail == "4 episodes each"
+
+
+def test_evaluations_of_other_weights_are_not_mixed(tmp_path):
+    write(tmp_path / "one", rows={**solved(4), "delay": [{}]})
+    file = tmp_path / "one" / "evaluations" / "delay-101.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "policy_sha256": "cd" * 32}))
+    (run,), notes = collect_manipulation(tmp_path)
+    assert run.evaluations == ()
+    assert "of different policies" in notes[0]
 
 
 def test_what_is_left_out_is_said(tmp_path):
@@ -124,12 +217,15 @@ def test_what_is_left_out_is_said(tmp_path):
 @pytest.mark.parametrize("walking", [False, True])
 def test_the_page_shows_them_alone_and_beside_walking(tmp_path, walking, capsys):
     write(tmp_path / "reach", rows=solved(3))
+    (tmp_path / "reach" / "videos").mkdir()
+    (tmp_path / "reach" / "videos" / "none-101-00.mp4").write_bytes(b"film")
     if walking:
         write_run(tmp_path / "walk", rows={"nominal": [{}, {}]})
     made = write_report(tmp_path)
     page = made.page.read_text()
     assert "metaworld reach-v3, preset state" in page
-    assert ("How they walk" in page or "Evaluation" in page) == walking
+    assert ("Evaluation" in page) == walking
+    assert "prism, state, reach-v3, seed 1" in page  # below its film
     assert "metaworld reach-v3" in made.markdown.read_text()
     data = json.loads(made.data.read_text())
     assert len(data["manipulation"][0]["evaluations"][0]["episodes"]) == 4

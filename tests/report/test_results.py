@@ -59,7 +59,7 @@ def test_comparisons_are_paired_tests_with_holm_over_the_table(tmp_path):
     study(tmp_path, arms=("mlp", "mlp-larger", "gated"), seeds=(1, 2, 3, 4))
     found = results(tmp_path)
     claims = found.claims["nominal"]
-    assert {(c.arm.name, c.reference.name) for c in claims} == {
+    assert {(c.arm, c.reference) for c in claims} == {
         ("mlp", "mlp-larger"),
         ("gated", "mlp-larger"),
     }
@@ -69,7 +69,7 @@ def test_comparisons_are_paired_tests_with_holm_over_the_table(tmp_path):
     raw = []
     for claim in claims:
         ours, theirs = (
-            list(found.scores[arm.label, "nominal", claim.measure.field].seeds.values())
+            list(found.scores[arm, "nominal", claim.measure.field].seeds.values())
             for arm in (claim.arm, claim.reference)
         )
         differences = np.subtract(ours, theirs)
@@ -77,7 +77,7 @@ def test_comparisons_are_paired_tests_with_holm_over_the_table(tmp_path):
         same = np.allclose(differences, differences[0])
         raw.append(None if same else stats.ttest_rel(ours, theirs).pvalue)
     assert [c.adjusted for c in claims] == pytest.approx(holm(raw))
-    linear = next(c for c in claims if c.arm.name == "gated" and c.measure.better < 0)
+    linear = next(c for c in claims if c.arm == "gated" and c.measure.better < 0)
     assert linear.outcome == "better"  # the error is lower
     assert linear.comparison.difference == pytest.approx(-0.02, abs=0.005)
 
@@ -150,7 +150,7 @@ def test_no_reference_is_said(tmp_path):
     assert subject == "No comparison:"
     assert "there is no arm mlp-larger" in finding
     write_run(tmp_path / "b", "mlp", rows={"nominal": [{}]})
-    assert results(tmp_path, reference="mlp").claims["nominal"][0].arm.name == "gated"
+    assert results(tmp_path, reference="mlp").claims["nominal"][0].arm == "gated"
 
 
 def test_provenance_names_run_config_code_checkpoint_and_policy(tmp_path):

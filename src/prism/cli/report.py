@@ -38,8 +38,10 @@ def report(
     for results in made.results:
         print(f"\n{results.section.title}")
         print("\n".join(f"- {subject}{finding}" for subject, finding in findings(results)))
-    for table in made.manipulation:
-        print(f"\n{table.title}\n{text_table(table)}")
+    for chapter in made.manipulation:
+        if chapter.tables:
+            print(f"\n{chapter.title}\n{text_table(chapter.tables[0])}")
+        print("\n".join(f"- {subject}{finding}" for subject, finding in chapter.findings))
     if made.problems:
         print(f"\n{len(made.problems)} things are missing or were left out; the page lists them.")
     print(f"\n{made.page}  {made.page.stat().st_size / 1e6:.1f} MB\n{made.data}\n{made.markdown}")

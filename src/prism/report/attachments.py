@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prism.report.records import Collection, RunRecord
+from prism.report.manipulation import ManipulationRun
+from prism.report.records import RunRecord
 
 PICTURES = {".svg": "svg+xml", ".png": "png", ".gif": "gif", ".jpg": "jpeg"}
 """Kinds of figures by the end of their name."""
@@ -18,6 +19,9 @@ FILMS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 
 FILE_LIMIT, TOTAL_LIMIT = 8_000_000, 48_000_000
 """Bytes of the largest file that a page takes in, and of all of them together."""
+
+AnyRun = RunRecord | ManipulationRun
+"""Films and analyses are the same for all kinds of runs."""
 
 FILMS_PER_RUN = 2
 """The newest films of a run are shown."""
@@ -90,7 +94,7 @@ class Luggage:
         return Attachment(name, kind, data)
 
 
-def find_films(runs: Sequence[RunRecord], luggage: Luggage) -> list[tuple[RunRecord, Attachment]]:
+def find_films(runs: Sequence[AnyRun], luggage: Luggage) -> list[tuple[AnyRun, Attachment]]:
     """Return the newest films of every run."""
     found = []
     for run in runs:
@@ -105,10 +109,9 @@ def find_films(runs: Sequence[RunRecord], luggage: Luggage) -> list[tuple[RunRec
     return found
 
 
-def find_analyses(collection: Collection, luggage: Luggage) -> list[Analysis]:
+def find_analyses(root: Path, runs: Sequence[AnyRun], luggage: Luggage) -> list[Analysis]:
     """Return the analyses of the whole folder, then those of single runs."""
-    places = [(collection.root, "")]
-    places += [(run.path, run.name) for run in collection.runs if run.path != collection.root]
+    places = [(root, ""), *((run.path, run.name) for run in runs if run.path != root)]
     return [
         analysis
         for place, source in places

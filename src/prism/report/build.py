@@ -7,10 +7,10 @@ from pathlib import Path
 
 from prism.report.arms import REFERENCE, make_sections
 from prism.report.attachments import Luggage, find_analyses, find_films
-from prism.report.cells import Table
+from prism.report.cells import Chapter
 from prism.report.export import make_json, make_markdown
 from prism.report.manipulation import collect_manipulation, manipulation_data
-from prism.report.manipulation_tables import manipulation_tables
+from prism.report.manipulation_tables import manipulation_chapters
 from prism.report.page import Contents, render
 from prism.report.reading import collect
 from prism.report.records import Collection
@@ -32,8 +32,8 @@ class Report:
     """All tables as Markdown."""
     results: tuple[Results, ...]
     """One a task."""
-    manipulation: tuple[Table, ...]
-    """Tables of runs that learned from demonstrations."""
+    manipulation: tuple[Chapter, ...]
+    """Runs that learned from demonstrations, one a task."""
     problems: tuple[str, ...]
     """What is missing or was left out."""
 
@@ -66,22 +66,23 @@ def write_report(
         raise RunError(_nothing(collection))
     results = tuple(compute(section, reference) for section in make_sections(collection))
     luggage = Luggage(collection.root)
-    films = find_films([run for one in results for run in one.section.runs], luggage)
-    analyses = find_analyses(collection, luggage)
+    walkers = [run for one in results for run in one.section.runs]
+    films = find_films([*walkers, *learned], luggage)
+    analyses = find_analyses(collection.root, [*collection.runs, *learned], luggage)
     problems = (
         *collection.problems,
         *(note for one in results for note in one.section.notes),
         *luggage.notes,
         *notes,
     )
-    learned_tables = tuple(manipulation_tables(learned))
+    chapters = tuple(manipulation_chapters(learned, reference))
     heading = title or collection.root.resolve().name
     made = collect_provenance()
     contents = Contents(
         title=heading,
         intro=intro,
         results=results,
-        manipulation=learned_tables,
+        manipulation=chapters,
         films=films,
         analyses=analyses,
         sweeps=sweep_tables(collection.plans),
@@ -95,11 +96,11 @@ def write_report(
         page.parent.mkdir(parents=True, exist_ok=True)
         numbers = make_json(results, problems, made)
         write_json(data, numbers | {"manipulation": manipulation_data(learned)})
-        write_text(markdown, make_markdown(heading, results, problems, learned_tables))
+        write_text(markdown, make_markdown(heading, results, problems, chapters))
         write_text(page, render(contents))
     except OSError as error:
         raise RunError(f"Cannot write to {page.parent}: {error.strerror or error}.") from error
-    return Report(page, data, markdown, results, learned_tables, problems)
+    return Report(page, data, markdown, results, chapters, problems)
 
 
 def _nothing(collection: Collection) -> str:

@@ -39,6 +39,20 @@ class Table:
     """What one must know to read it."""
 
 
+@dataclass(frozen=True)
+class Chapter:
+    """Tables that belong together, and what they show."""
+
+    title: str
+    """What it is about."""
+    findings: tuple[tuple[str, str], ...]
+    """Subjects and what was found of each; a pair reads as a sentence."""
+    tables: tuple[Table, ...]
+    """Those to look at first."""
+    folded: tuple[Table, ...] = ()
+    """Those to look up."""
+
+
 def blank() -> Cell:
     """Return the cell of a number that is not there."""
     return Cell(MISSING, kind="missing")

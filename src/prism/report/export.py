@@ -8,10 +8,11 @@ from typing import Any
 from prism._columns import align_columns
 from prism.report import run_tables, tables, words
 from prism.report.arms import FREE
-from prism.report.cells import Cell, Table
+from prism.report.cells import Cell, Chapter, Table
+from prism.report.claims import Claim
 from prism.report.measures import MEASURES, NOMINAL
 from prism.report.records import RunRecord
-from prism.report.results import Claim, Results, Score
+from prism.report.results import Results, Score
 from prism.runs import to_dict
 
 SCHEMA = 1
@@ -100,8 +101,8 @@ def _score(score: Score) -> dict[str, Any]:
 def _claim(claim: Claim) -> dict[str, Any]:
     found = claim.comparison
     named = {
-        "arm": claim.arm.label,
-        "reference": claim.reference.label,
+        "arm": claim.arm,
+        "reference": claim.reference,
         "condition": claim.condition,
         "measure": claim.measure.field,
         "outcome": claim.outcome,
@@ -153,7 +154,7 @@ def make_markdown(
     title: str,
     all_results: Sequence[Results],
     problems: Sequence[str],
-    more: Sequence[Table] = (),
+    more: Sequence[Chapter] = (),
 ) -> str:
     """Return the tables and findings as Markdown.
 
@@ -161,7 +162,7 @@ def make_markdown(
         title: Heading.
         all_results: One a task.
         problems: What is missing or was left out.
-        more: Further tables.
+        more: Further chapters.
     """
     parts = [f"# {title}", *([words.lead(all_results)] if all_results else [])]
     for results in all_results:
@@ -175,7 +176,11 @@ def make_markdown(
             found.append(tables.claims_table(claims, "Differences under other conditions"))
         found += [run_tables.runs_table(results), run_tables.provenance_table(results)]
         parts += [markdown_table(table) for table in found]
-    parts += [markdown_table(table) for table in more]
+    for chapter in more:
+        parts.append(f"## {chapter.title}")
+        if chapter.findings:
+            parts.append("\n".join(f"- **{s}**{f}" for s, f in chapter.findings))
+        parts += [markdown_table(table) for table in (*chapter.tables, *chapter.folded)]
     if problems:
         parts.append("## Missing or left out")
         parts.append("\n".join(f"- {problem}" for problem in problems))

@@ -4,89 +4,100 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from prism.manipulation.perturbations import PERTURBATIONS
-from prism.report.cells import Cell, Table, blank
-from prism.report.manipulation import ManipulationRun
-from prism.statistics import estimate, wilson
-
-CLEAN = "none"
-"""Condition of the main table."""
+from prism.report.cells import Cell, Chapter, Table, blank
+from prism.report.manipulation import ManipulationRun, origins_table
+from prism.report.manipulation_results import CLEAN, MEASURES, SUCCESS, Key, Study, make_studies
+from prism.report.measures import Measure
+from prism.report.tables import claims_table
+from prism.report.words import compared
+from prism.statistics import Estimate, estimate, iqm_estimate, wilson
 
 _COLUMNS = (
-    ("success", "success, %\u00a0↑", 100.0, 1, False),
-    ("smoothness", "smoothness\u00a0↓", 1.0, 4, False),
-    ("smoothness", "smoothness of successes\u00a0↓", 1.0, 4, True),
-    ("position_error", "position error, mm\u00a0↓", 1000.0, 1, False),
-    ("position_error", "position error of successes, mm\u00a0↓", 1000.0, 1, True),
-    ("orientation_error", "orientation error, rad\u00a0↓", 1.0, 4, False),
-    ("orientation_error", "orientation error of successes, rad\u00a0↓", 1.0, 4, True),
+    (SUCCESS, False),
+    *((measure, solved) for measure in MEASURES if measure is not SUCCESS for solved in (0, 1)),
 )
-"""Columns: field of an episode, heading, factor, digits, whether only successful ones count."""
+"""Columns: measure, and whether only successful episodes count."""
 
 
-def manipulation_tables(runs: Sequence[ManipulationRun]) -> list[Table]:
-    """Return the tables of every task, then the breakdown by suite if there are several tasks."""
-    tables = []
-    for task in sorted({run.task for run in runs}):
-        arms = _arms(run for run in runs if run.task == task)
-        suite, name, preset = task
-        title = f"{suite} {name}, preset {preset}"
-        tables.append(_main_table(title, arms))
-        conditions = [
-            condition
-            for condition in PERTURBATIONS
-            if any(condition in by_condition for by_condition in arms.values())
-        ]
-        if len(conditions) > 1:
-            tables.append(_conditions_table(title, arms, conditions))
-    if len({run.task[:2] for run in runs}) > 1:
-        tables.append(_suites_table(runs))
-    return tables
+def manipulation_chapters(
+    runs: Sequence[ManipulationRun], reference: str | None = None
+) -> list[Chapter]:
+    """Return what is known of every task, and of all together, and where it came from."""
+    chapters = [_chapter(study) for study in make_studies(runs, reference)]
+    if len({run.task[0] for run in runs}) > 1:
+        table = _suites_table(runs)
+        chapters.append(Chapter(table.title, (), (table,)))
+    if runs:
+        table = origins_table(runs)
+        chapters.append(Chapter("Trainings on demonstrations", (), (), (table,)))
+    return chapters
 
 
-Arms = dict[str, dict[str, dict[int, list[dict[str, Any]]]]]
-"""Episodes by arm, condition and training seed; an arm with a corrector is an arm of its own."""
+def _chapter(study: Study) -> Chapter:
+    tables = [_main_table(study)]
+    folded = []
+    if study.claims:
+        made = claims_table(study.claims, "Differences")
+        tested = any(claim.adjusted is not None for claim in study.claims)
+        (tables if tested else folded).append(made)
+    if len(study.conditions) > 1:
+        tables.append(_conditions_table(study))
+    if study.perturbed:
+        folded.append(claims_table(study.perturbed, "Differences under perturbations"))
+    return Chapter(study.title, tuple(compared(study.claims)), tuple(tables), tuple(folded))
 
 
-def _arms(runs: Iterable[ManipulationRun]) -> Arms:
-    found: Arms = defaultdict(lambda: defaultdict(dict))
-    for run in runs:
-        for (condition, corrector), rows in run.episodes.items():
-            name = run.config.arm + ("" if corrector == "none" else f" + {corrector}")
-            found[name][condition][run.config.seed] = rows
-    return {name: dict(found[name]) for name in sorted(found)}
-
-
-def _main_table(title: str, arms: Arms) -> Table:
+def _main_table(study: Study) -> Table:
     rows = []
-    for name, conditions in arms.items():
-        seeds = conditions.get(CLEAN, {})
-        episodes = sum(len(found) for found in seeds.values())
-        count = f"{len(seeds)} seed{'' if len(seeds) == 1 else 's'}, {episodes} episodes"
-        cells = [_cell(seeds, field, factor, digits, solved)
-                 for field, _, factor, digits, solved in _COLUMNS]  # fmt: skip
-        rows.append((Cell(name, count), *cells))
-    return Table(
-        title,
-        ("arm", *(heading for _, heading, *_ in _COLUMNS)),
-        tuple(rows),
+    for label in study.labels:
+        cells = [Cell(label, _count(study, label))]
+        cells += [_cell(study, Key(label, CLEAN, m.field, bool(s)), m) for m, s in _COLUMNS]
+        if study.strata:
+            strata = study.strata.get(label)
+            cells.append(_estimate(iqm_estimate(strata), SUCCESS) if strata else blank())
+        rows.append(tuple(cells))
+    headings = [_heading(measure, bool(solved)) for measure, solved in _COLUMNS]
+    note = (
         "Mean ± sample SD over training seeds, with the 95 % t interval of the mean; every seed "
         "counts once, by the mean over its episodes. With one seed, or seeds that are all equal, "
         "success has Wilson's interval over episodes instead (star), which speaks of these "
         "policies only. Errors are between the pose that an action commands and the pose that is "
-        "reached.",
+        "reached."
     )
+    if study.strata:
+        headings.append("success, IQM, %\u00a0↑")
+        note += (
+            " All tasks weigh the same. IQM: interquartile mean over tasks and seeds with its 95 % "
+            "stratified bootstrap interval."
+        )
+    return Table("Without perturbation", ("arm", *headings), tuple(rows), note)
 
 
-def _conditions_table(title: str, arms: Arms, conditions: Sequence[str]) -> Table:
+def _heading(measure: Measure, solved: bool) -> str:
+    if not solved:
+        return measure.heading
+    return measure.heading.replace(measure.title, f"{measure.title} of successes")
+
+
+def _count(study: Study, label: str) -> str:
+    """Say how many trainings and episodes stand behind an arm."""
+    seeds = study.scores.get(Key(label, CLEAN, SUCCESS.field), {})
+    _, episodes = study.rate(label, CLEAN)
+    return f"{len(seeds)} seed{'' if len(seeds) == 1 else 's'}, {episodes} episodes"
+
+
+def _conditions_table(study: Study) -> Table:
     rows = [
-        (Cell(name), *(_cell(found.get(condition, {}), *_SUCCESS) for condition in conditions))
-        for name, found in arms.items()
+        (
+            Cell(label),
+            *(_cell(study, Key(label, c, SUCCESS.field), SUCCESS) for c in study.conditions),
+        )
+        for label in study.labels
     ]
-    return Table(f"{title}: success under perturbations, %", ("arm", *conditions), tuple(rows))
+    title = "Success under perturbations, %"
+    return Table(title, ("arm", *study.conditions), tuple(rows))
 
 
 def _suites_table(runs: Sequence[ManipulationRun]) -> Table:
@@ -97,11 +108,11 @@ def _suites_table(runs: Sequence[ManipulationRun]) -> Table:
     )
     tasks: dict[str, set[str]] = defaultdict(set)
     for run in runs:
-        for (condition, corrector), rows in run.episodes.items():
-            if condition != CLEAN or not rows:
+        for one in run.evaluations:
+            if one.condition != CLEAN or not one.episodes:
                 continue
-            name = run.config.arm + ("" if corrector == "none" else f" + {corrector}")
-            rate = 100 * statistics.fmean(row["success"] for row in rows)
+            name = one.execution.label(run.config.arm)
+            rate = 100 * statistics.fmean(row["success"] for row in one.episodes)
             by_arm[name, run.config.preset][run.task[0]][run.config.seed].append(rate)
             tasks[run.task[0]].add(run.task[1])
     rows = []
@@ -109,7 +120,7 @@ def _suites_table(runs: Sequence[ManipulationRun]) -> Table:
         cells = []
         for suite in suites:
             means = [statistics.fmean(rates) for rates in found.get(suite, {}).values()]
-            cells.append(_over_seeds(means, 1, 100.0) if means else blank())
+            cells.append(_estimate(estimate(means), SUCCESS) if means else blank())
         rows.append((Cell(name, f"preset {preset}"), *cells))
     columns = (f"{suite} ({len(tasks[suite])} tasks)" for suite in suites)
     return Table(
@@ -120,40 +131,26 @@ def _suites_table(runs: Sequence[ManipulationRun]) -> Table:
     )
 
 
-_SUCCESS = ("success", 100.0, 1, False)
-
-
-def _cell(
-    seeds: dict[int, list[dict[str, Any]]], field: str, factor: float, digits: int, solved: bool
-) -> Cell:
+def _cell(study: Study, key: Key, measure: Measure) -> Cell:
     """Return one number over training seeds."""
-    chosen = {
-        seed: [row for row in rows if row["success"] or not solved] for seed, rows in seeds.items()
-    }
-    means = [
-        factor * statistics.fmean(float(row[field]) for row in rows)
-        for rows in chosen.values()
-        if rows
-    ]
-    if not means:
+    seeds = study.scores.get(key)
+    if not seeds:
         return blank()
-    cell = _over_seeds(means, digits, 100.0 if field == "success" else None)
-    if field == "success" and not cell.detail:
-        rows = [row for found in seeds.values() for row in found]
-        successes = sum(row["success"] for row in rows)
-        low, high = (100 * bound for bound in wilson(successes, len(rows)))
-        return Cell(cell.text, f"[{low:.1f},\u00a0{high:.1f}]*", full=f"{successes} of {len(rows)}")
+    cell = _estimate(estimate(list(seeds.values())), measure)
+    if measure is SUCCESS and not cell.detail:
+        successes, count = study.rate(key.arm, key.condition)
+        low, high = (100 * bound for bound in wilson(successes, count))
+        return Cell(cell.text, f"[{low:.1f},\u00a0{high:.1f}]*", full=f"{successes} of {count}")
     return cell
 
 
-def _over_seeds(means: Sequence[float], digits: int, highest: float | None = None) -> Cell:
-    found = estimate(means)
-    text = f"{found.centre:.{digits}f}"
+def _estimate(found: Estimate, measure: Measure) -> Cell:
+    text = measure.write(found.centre)
     if found.sd is not None:
-        text += f" ± {found.sd:.{digits}f}"
+        text += f" ± {measure.write(found.sd)}"
     if found.interval is None:
         return Cell(text)
     low, high = found.interval
-    if highest is not None:  # the t interval of a rate knows no bounds
-        low, high = max(0.0, low), min(highest, high)
-    return Cell(text, f"[{low:.{digits}f},\u00a0{high:.{digits}f}]".replace("-", "−"))
+    if measure is SUCCESS:  # the t interval of a rate knows no bounds
+        low, high = max(0.0, low), min(100.0, high)
+    return Cell(text, f"[{measure.write(low)},\u00a0{measure.write(high)}]")

@@ -12,12 +12,12 @@ from prism import _page as shell
 from prism.analysis.style import arm_colours
 from prism.report import charts, markup, run_tables, tables, words
 from prism.report.arms import Arm
-from prism.report.attachments import Analysis, Attachment, Grid
-from prism.report.cells import Cell, Table
+from prism.report.attachments import Analysis, AnyRun, Attachment, Grid
+from prism.report.cells import Cell, Chapter, Table
 from prism.report.curves import AXES, QUANTITIES, make_curves
+from prism.report.manipulation import ManipulationRun
 from prism.report.markup import folded, render_table, titled
 from prism.report.measures import NOMINAL
-from prism.report.records import RunRecord
 from prism.report.results import Results
 
 _STYLE = """
@@ -61,9 +61,9 @@ class Contents:
     """A paragraph before the numbers, plain text; may be empty."""
     results: Sequence[Results]
     """One a task."""
-    manipulation: Sequence[Table]
-    """Tables of runs that learned from demonstrations."""
-    films: Sequence[tuple[RunRecord, Attachment]]
+    manipulation: Sequence[Chapter]
+    """Runs that learned from demonstrations, one a task."""
+    films: Sequence[tuple[AnyRun, Attachment]]
     """Films with the runs that they show."""
     analyses: Sequence[Analysis]
     """What analyses found."""
@@ -86,7 +86,7 @@ def render(contents: Contents) -> str:
         *_summary(contents.results, several),
         _films(contents.films),
         *(_section(results, several) for results in contents.results),
-        *(f"<h2>{escape(t.title)}</h2>{render_table(t)}" for t in contents.manipulation),
+        *(_chapter(chapter) for chapter in contents.manipulation),
         *(_analysis(analysis) for analysis in contents.analyses),
         *(f"<h2>{escape(t.title)}</h2>{render_table(t)}" for t in contents.sweeps),
         _problems(contents.problems),
@@ -113,16 +113,29 @@ def _findings(all_results: Sequence[Results], several: bool) -> str:
     blocks = []
     for results in all_results:
         heading = f"<h3>{escape(results.section.title)}</h3>" if several else ""
-        items = "".join(
-            f"<li><b>{escape(subject)}</b>{escape(finding)}</li>"
-            for subject, finding in words.findings(results)
-        )
-        blocks.append(f"{heading}<ul>{items}</ul>")
-    return (
-        f"<div class='findings'>{''.join(blocks)}</div><p class='note'>These sentences are "
-        "computed from the numbers below. &ldquo;Better&rdquo; and &ldquo;worse&rdquo; need a 95 % "
-        "interval without zero and an adjusted p below 0.05.</p>"
-    )
+        blocks.append(heading + _sentences(words.findings(results)))
+    return f"<div class='findings'>{''.join(blocks)}</div>{_READING}"
+
+
+_READING = (
+    "<p class='note'>These sentences are computed from the numbers below. &ldquo;Better&rdquo; and "
+    "&ldquo;worse&rdquo; need a 95 % interval without zero and an adjusted p below 0.05.</p>"
+)
+"""How findings are to be read."""
+
+
+def _sentences(findings: Sequence[tuple[str, str]]) -> str:
+    items = (f"<li><b>{escape(subject)}</b>{escape(found)}</li>" for subject, found in findings)
+    return f"<ul>{''.join(items)}</ul>"
+
+
+def _chapter(chapter: Chapter) -> str:
+    parts = [f"<h2>{escape(chapter.title)}</h2>"]
+    if chapter.findings:
+        parts.append(f"<div class='findings'>{_sentences(chapter.findings)}</div>{_READING}")
+    parts += [titled(table) for table in chapter.tables]
+    parts += [folded(table.title, render_table(table)) for table in chapter.folded]
+    return "\n".join(parts)
 
 
 def _section(results: Results, several: bool) -> str:
@@ -182,7 +195,7 @@ def _colours(arms: Sequence[Arm]) -> dict[str, str]:
     return {arm.label: found[key] for arm, key in zip(arms, keys, strict=True)}
 
 
-def _films(films: Sequence[tuple[RunRecord, Attachment]]) -> str:
+def _films(films: Sequence[tuple[AnyRun, Attachment]]) -> str:
     if not films:
         return ""
     cards = []
@@ -191,7 +204,8 @@ def _films(films: Sequence[tuple[RunRecord, Attachment]]) -> str:
         made = run.config
         step = re.match(r"\d{8}", Path(film.name).name)
         update = f", update {int(step.group())}" if step else ""
-        caption = f"{made.arm}, {made.preset}, seed {made.seed}{update}"
+        task = f", {run.config.task.name}" if isinstance(run, ManipulationRun) else ""
+        caption = f"{made.arm}, {made.preset}{task}, seed {made.seed}{update}"
         if film.kind.startswith("image/"):
             shown = f'<img alt="{escape(caption)}" src="{address}">'
         else:
@@ -200,7 +214,7 @@ def _films(films: Sequence[tuple[RunRecord, Attachment]]) -> str:
             f"<figure>{shown}<figcaption>{escape(caption)}<br><code>{escape(film.name)}</code>"
             "</figcaption></figure>"
         )
-    return f"<h2>How they walk</h2><div class='cards'>{''.join(cards)}</div>"
+    return f"<h2>How they move</h2><div class='cards'>{''.join(cards)}</div>"
 
 
 def _analysis(analysis: Analysis) -> str:

@@ -72,7 +72,7 @@ def _run_config(folder: Path) -> dict[str, Any] | None:
 
 
 def _read_plan(folder: Path, problems: list[str]) -> list[Plan]:
-    data = _read_json(folder / CAMPAIGN) or {}
+    data = read_json(folder / CAMPAIGN) or {}
     try:
         seeds = {arm["name"]: tuple(map(int, data["seeds"])) for arm in data["arms"]}
         return [Plan(folder, seeds, max(1, len(data.get("variants") or ())))]
@@ -84,12 +84,12 @@ def _read_plan(folder: Path, problems: list[str]) -> list[Plan]:
 def _read_run(folder: Path, name: str) -> RunRecord | None:
     data = _run_config(folder)
     if data is None:
-        if (_read_json(folder / "config.json") or {}).get("kind") == "manipulation":
+        if (read_json(folder / "config.json") or {}).get("kind") == "manipulation":
             return None  # see prism.report.manipulation
         if (folder / "config.json").is_file() and (folder / "metrics.jsonl").is_file():
             raise RunError(f"{name}: config.json is damaged or not that of a locomotion run.")
         return None
-    provenance = _read_json(folder / "provenance.json") or {}
+    provenance = read_json(folder / "provenance.json") or {}
     try:
         config = from_dict(TrainConfig, data, where=f"{name}/config.json")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -108,15 +108,14 @@ def _read_run(folder: Path, name: str) -> RunRecord | None:
         updates = int(metrics[-1]["iteration"])
     if not steps:
         notes.append(f"{name}: no complete checkpoint in the folder.")
-    digest = hashlib.sha256(json.dumps(to_dict(config), sort_keys=True).encode()).hexdigest()
     return RunRecord(
         path=folder,
         name=name,
         config=config,
-        config_sha256=digest,
+        config_sha256=config_hash(config),
         provenance=provenance,
         updates=updates,
-        checkpoint_sha256=_checkpoint_hash(folder, updates, name, notes) if steps else None,
+        checkpoint_sha256=checkpoint_hash(folder, updates, name, notes) if steps else None,
         metrics=metrics,
         evaluations=_of_newest(found, updates, name, notes),
         notes=tuple(notes),
@@ -126,7 +125,7 @@ def _read_run(folder: Path, name: str) -> RunRecord | None:
 def _read_evaluations(folder: Path, name: str, notes: list[str]) -> list[Evaluation]:
     found = []
     for file in sorted((folder / "evaluations").glob("*.json")):
-        data = _read_json(file)
+        data = read_json(file)
         try:
             if data is None:
                 raise ValueError("no readable JSON")
@@ -173,8 +172,14 @@ def _of_newest(
     return tuple(kept)
 
 
-def _checkpoint_hash(folder: Path, step: int, name: str, notes: list[str]) -> str | None:
-    marker = _read_json(folder / "checkpoints" / f"{step:08d}" / "complete.json") or {}
+def config_hash(config: Any) -> str:
+    """Return the SHA-256 of resolved settings."""
+    return hashlib.sha256(json.dumps(to_dict(config), sort_keys=True).encode()).hexdigest()
+
+
+def checkpoint_hash(folder: Path, step: int, name: str, notes: list[str]) -> str | None:
+    """Return the SHA-256 of a checkpoint's tensors, as its marker has it."""
+    marker = read_json(folder / "checkpoints" / f"{step:08d}" / "complete.json") or {}
     if marker.get("schema") != CHECKPOINT_SCHEMA:
         notes.append(
             f"{name}: checkpoint {step} has layout version {marker.get('schema')}, this prism "
@@ -183,7 +188,8 @@ def _checkpoint_hash(folder: Path, step: int, name: str, notes: list[str]) -> st
     return marker.get("files", {}).get("tensors.safetensors", {}).get("sha256")
 
 
-def _read_json(file: Path) -> dict[str, Any] | None:
+def read_json(file: Path) -> dict[str, Any] | None:
+    """Return an object from a file, ``None`` if there is none that can be read."""
     try:
         data = json.loads(file.read_text())
     except (OSError, ValueError):

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from prism.report.arms import REFERENCE, Arm, Section
+from prism.report.claims import Claim, make_claim, with_holm
 from prism.report.measures import (
     MEASURES,
     NOMINAL,
     ROBUSTNESS,
-    Measure,
     conditions_of,
     find_measure,
     seed_means,
 )
-from prism.statistics import (
-    Comparison,
-    Estimate,
-    Interval,
-    compare,
-    estimate,
-    holm,
-    iqm_estimate,
-    wilson,
-)
-
-LEVEL = 0.05
-"""Adjusted p-values below this make a claim."""
+from prism.statistics import Estimate, Interval, estimate, iqm_estimate, wilson
 
 
 @dataclass(frozen=True)
@@ -46,30 +34,6 @@ class Rate:
     survived: int
     episodes: int
     interval: Interval
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A comparison of an arm with its reference, as one of several in a table."""
-
-    arm: Arm
-    reference: Arm
-    condition: str
-    measure: Measure
-    comparison: Comparison | None
-    """``None`` without a common seed."""
-    adjusted: float | None = None
-    """Holm's p-value among all claims of the table."""
-
-    @property
-    def outcome(self) -> str:
-        """``better``, ``worse``, ``open`` (these seeds cannot tell), or ``untested``."""
-        found = self.comparison
-        if found is None or found.interval is None or self.adjusted is None:
-            return "untested"
-        if found.interval.contains(0.0) or self.adjusted >= LEVEL:
-            return "open"
-        return "better" if found.difference * self.measure.better > 0 else "worse"
 
 
 @dataclass(frozen=True)
@@ -156,12 +120,14 @@ def _claims(
             continue
         for condition in conditions:
             for field in fields:
-                measure = find_measure(field)
                 ours = scores.get((arm.label, condition, field))
                 theirs = scores.get((other.label, condition, field))
-                found = None
-                if ours and theirs:
-                    found = compare(ours.seeds, theirs.seeds, higher_is_better=measure.better > 0)
-                claims.append(Claim(arm, other, condition, measure, found))
-    adjusted = holm([c.comparison.p_value if c.comparison else None for c in claims])
-    return tuple(replace(c, adjusted=p) for c, p in zip(claims, adjusted, strict=True))
+                claims.append(
+                    make_claim(
+                        (arm.label, ours.seeds if ours else {}),
+                        (other.label, theirs.seeds if theirs else {}),
+                        condition,
+                        find_measure(field),
+                    )
+                )
+    return with_holm(claims)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from prism.report.cells import Cell, Table, blank
 from prism.report.measures import NOMINAL, find_measure
@@ -42,23 +44,63 @@ def runs_table(results: Results) -> Table:
 
 def provenance_table(results: Results) -> Table:
     """Return where every number came from."""
+    return make_provenance_table(
+        [
+            Origin(
+                run.name,
+                run.config.seed,
+                run.config_sha256,
+                run.provenance,
+                run.updates,
+                run.checkpoint_sha256,
+                run.evaluations[0].policy_sha256 if run.evaluations else None,
+                _evaluated(run.evaluations),
+            )
+            for run in results.section.runs
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What makes the numbers of a run checkable."""
+
+    folder: str
+    """Name of the run."""
+    seed: int
+    """Training seed."""
+    config_sha256: str
+    """Hash of the resolved settings."""
+    provenance: dict[str, Any]
+    """Code version, packages, machine and command."""
+    updates: int
+    """Updates behind the checkpoint."""
+    checkpoint_sha256: str | None
+    """Hash of the checkpoint."""
+    policy_sha256: str | None
+    """Hash of the weights that were evaluated."""
+    evaluated: Cell
+    """Evaluation seeds and episodes."""
+
+
+def make_provenance_table(origins: Sequence[Origin]) -> Table:
+    """Return where numbers came from, one run a row."""
     rows = []
-    for run in results.section.runs:
-        made = run.provenance
+    for one in origins:
+        made = one.provenance
         commit = made.get("commit") or ""
         code = f"{made.get('prism', 'unknown')} {commit[:8]}".strip()
         code += " with changes" if made.get("uncommitted_changes") else ""
-        policy = run.evaluations[0].policy_sha256 if run.evaluations else None
         rows.append(
             (
-                Cell(run.name),
-                Cell(str(run.config.seed)),
-                _hash(run.config_sha256),
+                Cell(one.folder),
+                Cell(str(one.seed)),
+                _hash(one.config_sha256),
                 Cell(code, full=commit),
-                Cell(str(run.updates)),
-                _hash(run.checkpoint_sha256),
-                _hash(policy),
-                _evaluated(run.evaluations),
+                Cell(str(one.updates)),
+                _hash(one.checkpoint_sha256),
+                _hash(one.policy_sha256),
+                one.evaluated,
                 Cell(str(made.get("created", "unknown"))[:16].replace("T", " ")),
             )
         )

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from prism.report.arms import Arm
 from prism.report.cells import Cell, Table, blank
+from prism.report.claims import Claim
 from prism.report.measures import MEASURES, NOMINAL, ROBUSTNESS, Measure, find_measure
-from prism.report.results import Claim, Rate, Results
+from prism.report.results import Rate, Results
 from prism.statistics import Estimate, Interval
 
 
@@ -75,9 +76,9 @@ def claims_table(claims: Sequence[Claim], title: str) -> Table:
     rows = []
     before = None
     for claim in claims:
-        against = f"against {claim.reference.label}" if claim.arm is not before else ""
+        against = f"against {claim.reference}" if claim.arm != before else ""
         before = claim.arm
-        names = [Cell(claim.arm.label, against)]
+        names = [Cell(claim.arm, against)]
         names += [Cell(claim.condition)] if several else []
         rows.append((*names, Cell(claim.measure.heading), *_comparison(claim)))
     return Table(

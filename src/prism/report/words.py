@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prism.report.arms import Arm
+from prism.report.claims import Claim
 from prism.report.measures import NOMINAL, find_measure
-from prism.report.results import Claim, Results
+from prism.report.results import Results
 from prism.report.tables import write_p
 
 
@@ -37,21 +37,25 @@ def lead(all_results: Sequence[Results]) -> str:
 
 def findings(results: Results) -> list[tuple[str, str]]:
     """Return (subject, finding) pairs that read as sentences, one a comparison."""
-    found = [_comparison(results, arm) for arm in results.section.arms]
-    sentences = [one for one in found if one]
+    sentences = compared(results.claims["nominal"])
     if not sentences:
         sentences.append(("No comparison:", _why_none(results)))
     sentences += [one for one in (_walking(results), _robustness(results)) if one]
     return sentences
 
 
-def _comparison(results: Results, arm: Arm) -> tuple[str, str] | None:
-    claims = [claim for claim in results.claims["nominal"] if claim.arm is arm]
+def compared(claims: Sequence[Claim]) -> list[tuple[str, str]]:
+    """Return (subject, finding) pairs, one an arm that is compared."""
+    arms = dict.fromkeys((claim.arm, claim.reference) for claim in claims)
+    return [
+        _comparison([claim for claim in claims if (claim.arm, claim.reference) == pair])
+        for pair in arms
+    ]
+
+
+def _comparison(claims: Sequence[Claim]) -> tuple[str, str]:
     tested = [claim for claim in claims if claim.comparison is not None]
-    if not claims:
-        return None
-    reference = claims[0].reference.label
-    subject = f"{arm.label} against {reference}:"
+    subject = f"{claims[0].arm} against {claims[0].reference}:"
     if not tested or tested[0].comparison is None:
         return subject, " no training seed of both is finished and evaluated."
     seeds = len(tested[0].comparison.seeds)
@@ -134,7 +138,7 @@ def _robustness(results: Results) -> tuple[str, str] | None:
             f" none of {len(claims)} comparisons shows a difference that these seeds can show.",
         )
     parts = [
-        f"{c.arm.label} {c.outcome} in {c.measure.title} under {c.condition} ({_difference(c)})"
+        f"{c.arm} {c.outcome} in {c.measure.title} under {c.condition} ({_difference(c)})"
         for c in decided
     ]
     left = len(claims) - len(decided)
