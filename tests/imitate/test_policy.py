@@ -130,6 +130,27 @@ def test_lerobot_loads_what_is_exported(run, tmp_path):
     assert torch.equal(denormalise(action.clone()), policy.denormalise(action.clone()))
 
 
+def test_what_is_exported_takes_images_of_any_size(tmp_path):
+    from lerobot.configs.policies import PreTrainedConfig
+    from lerobot.policies.factory import get_policy_class, make_pre_post_processors
+
+    run = load_policy(make_run(tmp_path / "run", images=True))
+    folder = export_policy(run, tmp_path / "pretrained")
+    config = PreTrainedConfig.from_pretrained(folder)
+    policy = get_policy_class(config.type).from_pretrained(folder)
+    normalise, _ = make_pre_post_processors(config, pretrained_path=str(folder))
+    actions = []
+    for scale in (1, 4):  # LeRobot's LIBERO draws 256 or 360 pixels, whatever was trained on
+        policy.reset()
+        torch.manual_seed(0)
+        seen = {
+            "observation.state": torch.full((11,), 0.5),
+            "observation.images.corner2": torch.full((3, 16 * scale, 16 * scale), 0.5),
+        }
+        actions.append(policy.select_action(normalise(seen)))
+    torch.testing.assert_close(*actions)
+
+
 class CrashError(Exception):
     pass
 

@@ -35,6 +35,8 @@ def make_policy_config(config: ImitationConfig) -> Any:
         prism_interaction=conditioner.interaction,
         mlp_size=conditioner.mlp_size,
         image_encoder="small" if network.encoder == "small" else "resnet",
+        # LeRobot's environments draw images of their own size, whatever the policy was trained on.
+        resize_shape=(side, side) if task.cameras else None,
         input_features=inputs,
         output_features={ACTION: PolicyFeature(FeatureType.ACTION, (task.action,))},
         normalization_mapping={

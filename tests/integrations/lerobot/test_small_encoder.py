@@ -51,10 +51,24 @@ def test_features_tell_where_a_spot_is():
     assert (found[0] - found[1]).abs().max() > 1e-3
 
 
+def test_images_of_any_size_fit_after_resizing():
+    config = make_config(resize_shape=(32, 32))
+    torch.manual_seed(0)
+    resizing = SmallRgbEncoder(config)
+    torch.manual_seed(0)
+    plain = SmallRgbEncoder(make_config())
+    images = torch.rand(2, 3, 32, 32)
+    assert torch.equal(resizing(images), plain(images))  # of this size nothing is changed
+    large = images.repeat_interleave(4, dim=2).repeat_interleave(4, dim=3)
+    assert torch.allclose(resizing(large), plain(images), atol=0.05)
+
+
 def test_what_it_cannot_do_is_said():
     with pytest.raises(ValueError, match="multiples of 4, got 30 x 30"):
         SmallRgbEncoder(make_config(30))
-    with pytest.raises(ValueError, match="neither resize_shape nor crop_shape"):
+    with pytest.raises(ValueError, match="does not crop"):
         SmallRgbEncoder(make_config(crop_shape=(16, 16)))
+    with pytest.raises(ValueError, match="multiples of 4, got 30 x 32"):
+        SmallRgbEncoder(make_config(resize_shape=(30, 32)))
     with pytest.raises(ValueError, match="Unknown image_encoder 'tiny'"):
         PrismDiffusionConfig(image_encoder="tiny")

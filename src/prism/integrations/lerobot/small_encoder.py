@@ -9,6 +9,7 @@ from prism._extras import missing_extra
 try:
     from lerobot.policies.diffusion.configuration_diffusion import DiffusionConfig
     from lerobot.policies.diffusion.modeling_diffusion import SpatialSoftmax
+    from torchvision.transforms import Resize
 except ImportError as error:
     raise missing_extra("prism.integrations.lerobot", "manipulation", error) from error
 
@@ -22,17 +23,22 @@ class SmallRgbEncoder(nn.Module):
     quarter of the side is left, at a thirtieth of the cost.
 
     Args:
-        config: Gives the size of the images and the number of keypoints.
+        config: Gives the size of the images (``resize_shape``, else their own) and the number of
+            keypoints.
     """
 
     def __init__(self, config: DiffusionConfig) -> None:
         super().__init__()
-        if config.resize_shape is not None or config.crop_shape is not None:
+        if config.crop_shape is not None:
             raise ValueError(
-                "The small image encoder takes images as they are: set neither resize_shape nor "
-                "crop_shape, or use image_encoder='resnet'."
+                "The small image encoder does not crop: leave crop_shape and crop_ratio alone, or "
+                "use image_encoder='resnet'."
             )
         channels, height, width = next(iter(config.image_features.values())).shape
+        self.resize: nn.Module = nn.Identity()
+        if config.resize_shape is not None:
+            height, width = config.resize_shape
+            self.resize = Resize((height, width))
         if height % 4 or width % 4:
             raise ValueError(
                 f"The small image encoder needs sides that are multiples of 4, got "
@@ -52,4 +58,4 @@ class SmallRgbEncoder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Encode normalised images."""
-        return self.out(self.pool(self.convolutions(images)).flatten(start_dim=1))
+        return self.out(self.pool(self.convolutions(self.resize(images))).flatten(start_dim=1))
