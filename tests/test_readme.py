@@ -76,3 +76,11 @@ def test_links_point_to_files():
     links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
     missing = [link for link in links if "://" not in link and not (ROOT / link).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_pages_link_only_to_pages(page):
+    # The built documentation holds nothing outside its folder.
+    for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert "://" in link or (ROOT / "docs" / link).resolve().parent == ROOT / "docs", link
+        assert "://" in link or (ROOT / "docs" / link).is_file(), link
