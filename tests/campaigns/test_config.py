@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism.campaigns.config import CampaignError
+from prism.campaigns.config import Campaign, CampaignError
 from prism.campaigns.files import find_campaign, library, write_record
 from prism.campaigns.plan import plan_runs
 from prism.campaigns.tuning import plan_tuning
@@ -92,7 +92,10 @@ def test_a_campaign_is_found_by_file_name_and_folder(tmp_path, monkeypatch):
         find_campaign("mine.toml")
 
 
-@pytest.mark.parametrize("name", sorted(library()))
+WALKING = sorted(name for name in library() if isinstance(find_campaign(name)[0], Campaign))
+
+
+@pytest.mark.parametrize("name", WALKING)
 @pytest.mark.parametrize("preset", ["laptop", "g1", "paper"])
 def test_the_library_can_be_planned_with_every_preset(name, preset, tmp_path):
     made = find_campaign(name, preset)[0]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 from prism.campaigns import tuning
-from prism.campaigns.config import Campaign
-from prism.campaigns.plan import PlannedRun, Settings, plan_runs
-from prism.campaigns.state import RunState, evaluation_seconds, live_updates, read_state
-
-EVALUATION_COST = 0.4
-"""Cost of a sample of an evaluation, in samples of training; a guess until one was measured."""
+from prism.campaigns.planned import PlannedRun
+from prism.campaigns.planners import AnyCampaign, make_planner
+from prism.campaigns.state import RunState, evaluation_seconds, read_state
 
 
 class Book:
@@ -24,17 +21,22 @@ class Book:
         folder: Its folder.
     """
 
-    def __init__(self, campaign: Campaign, folder: Path) -> None:
+    def __init__(self, campaign: AnyCampaign, folder: Path) -> None:
         self.campaign, self.folder = campaign, folder
-        self.tuning = tuning.plan_tuning(campaign, folder)
-        self.states: dict[Path, RunState] = {run.path: read_state(run) for run in self.tuning}
-        self.sweep: dict[str, Any] | None = None
-        self.reported: list[PlannedRun] = []
+        self.planner = make_planner(campaign, folder)
+        self.first = self.planner.first
+        self.states: dict[Path, RunState] = {run.path: read_state(run) for run in self.first}
+        self.reported: Sequence[PlannedRun] = []
         self._plan_reported()
+
+    @property
+    def sweep(self) -> dict[str, Any] | None:
+        """The tuning with its winners so far, if there is any."""
+        return self.planner.sweep
 
     def __iter__(self) -> Iterator[PlannedRun]:
         """All runs, in the order in which they are made."""
-        return iter([*self.tuning, *self.reported])
+        return iter([*self.first, *self.reported])
 
     def state(self, run: PlannedRun) -> RunState:
         """Return the state of a run as last read."""
@@ -43,17 +45,13 @@ class Book:
     def refresh(self, run: PlannedRun) -> RunState:
         """Read the state of a run again, and plan what its end makes possible."""
         self.states[run.path] = read_state(run)
-        if run.setting is not None:
+        if any(run.path == one.path for one in self.first):
             self._plan_reported()
         return self.states[run.path]
 
     def _plan_reported(self) -> None:
-        winners: dict[str, Settings | None] = {arm.name: {} for arm in self.campaign.arms}
-        if self.campaign.tuning is not None:
-            self.sweep = tuning.judge(self.campaign, self.tuning, self.states)
-            winners = {name: arm["chosen"] for name, arm in self.sweep["arms"].items()}
         before = {run.path: run for run in self.reported}
-        self.reported = plan_runs(self.campaign, self.folder, winners)
+        self.reported = self.planner.plan_reported(self.states)
         for run in self.reported:
             if run != before.get(run.path):
                 self.states[run.path] = read_state(run)
@@ -84,32 +82,29 @@ class Book:
         live: dict[Path, int] = {}
         for run in self:
             evaluations += evaluation_seconds(run)
-            row = live_updates(run)
+            row = run.live_updates()
             if row is not None and row[0]:
                 live[run.path] = row[0]
                 for kind in _kinds(run):
                     rates.setdefault(kind, []).append(row[1] / row[0])
-        if not rates:
-            return None
         left = [0.0]
         for run in self:
             state = self.state(run)
             if state.problem or (state.diverged and not state.trained):
                 continue
-            update = mean(next(rates[kind] for kind in _kinds(run) if kind in rates))
+            known = [rates[kind] for kind in _kinds(run) if kind in rates]
+            if not known:
+                if self.is_finished(run):
+                    continue
+                return None
+            update = mean(known[0])
             done = max(state.updates, min(live.get(run.path, 0), state.total))
             missing = state.evaluations - state.evaluated
-            evaluation = median(evaluations) if evaluations else _guess_evaluation(run, update)
+            evaluation = median(evaluations) if evaluations else run.guess_evaluation(update)
             left.append((state.total - done) * update + missing * evaluation)
         return max(sum(left) / jobs, *left)
 
 
 def _kinds(run: PlannedRun) -> tuple[tuple[str, ...], ...]:
-    return ((run.variant, run.arm), (run.arm,), ())
-
-
-def _guess_evaluation(run: PlannedRun, update: float) -> float:
-    if run.evaluation is None:
-        return 0.0
-    samples = run.evaluation.envs * run.evaluation.episodes * run.config.task.episode_steps
-    return EVALUATION_COST * samples * update / run.config.samples_per_iteration
+    """Return groups of runs whose updates cost alike, the narrowest first."""
+    return ((run.verb, run.variant, run.arm), (run.verb, run.arm), (run.verb,))

@@ -1,4 +1,4 @@
-"""What a campaign is: arms, seeds, variants, evaluations and the tuning before them."""
+"""What a campaign of walking policies is: arms, seeds, variants, evaluations, tuning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prism.locomotion.evaluation import Protocol
 from prism.nn.checks import check_choice, check_size
 from prism.runs.configs import ConfigError, flatten
 
-RESERVED = ("tuning", "logs")
+RESERVED = ("tuning", "logs", "demos")
 """Folders of a campaign that are no variants."""
 
 
@@ -65,8 +65,8 @@ class Evaluation:
     def __post_init__(self) -> None:
         for condition in self.conditions:
             find_condition(condition)
-        _check_unique("evaluation.conditions", self.conditions)
-        _check_seeds("evaluation.seeds", self.seeds)
+        check_unique("evaluation.conditions", self.conditions)
+        check_seeds("evaluation.seeds", self.seeds)
         self.protocol()
 
     def protocol(self) -> Protocol:
@@ -86,7 +86,7 @@ class Tuning:
     """Length of a tuning run, as a fraction of a reported one; the rate's decay shrinks with it."""
 
     def __post_init__(self) -> None:
-        _check_seeds("tuning.seeds", self.seeds)
+        check_seeds("tuning.seeds", self.seeds)
         if not 0 < self.fraction <= 1:
             raise CampaignError(
                 f"tuning.fraction must be above 0 and at most 1, got {self.fraction}."
@@ -117,14 +117,16 @@ class Campaign:
     """How the policies are evaluated."""
     tuning: Tuning | None = None
     """The sweep before the reported runs."""
+    kind: str = "locomotion"
+    """Tells it from campaigns of policies that learn from demonstrations."""
 
     def __post_init__(self) -> None:
         check_choice("preset", self.preset, PRESETS)
         for what, group in (("arm", self.arms), ("variant", self.variants)):
             for one in group:
-                _check_name(what, one.name)
-            _check_unique(f"The {what}s' names", [one.name for one in group])
-        _check_name("campaign", self.name)
+                check_name(what, one.name)
+            check_unique(f"The {what}s' names", [one.name for one in group])
+        check_name("campaign", self.name)
         earlier: list[str] = []
         for variant in self.variants:
             if variant.like is not None:
@@ -134,7 +136,7 @@ class Campaign:
             raise CampaignError("A campaign needs at least one arm ([[arms]]).")
         for arm in self.arms:
             check_choice("actor", arm.actor, ARMS)
-        _check_seeds("seeds", self.seeds)
+        check_seeds("seeds", self.seeds)
         if self.iterations is not None:
             check_size("campaign", "iterations", self.iterations)
         if self.tuning is not None:
@@ -173,11 +175,12 @@ def combinations(campaign: Campaign, arm: Arm) -> list[dict[str, Any]]:
             raise CampaignError(
                 f"The sweep of {arm.name}: {key} needs a list of values, got {values!r}."
             )
-        _check_unique(f"The sweep of {arm.name}, {key},", values)
+        check_unique(f"The sweep of {arm.name}, {key},", values)
     return [dict(zip(sweep, values, strict=True)) for values in product(*sweep.values())]
 
 
-def _check_name(what: str, name: str) -> None:
+def check_name(what: str, name: str) -> None:
+    """Refuse what cannot name a folder of a campaign."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or name in RESERVED:
         raise CampaignError(
             f"{name!r} cannot be the name of a {what}: it names a folder. Use letters, digits, "
@@ -185,13 +188,15 @@ def _check_name(what: str, name: str) -> None:
         )
 
 
-def _check_seeds(what: str, seeds: tuple[int, ...]) -> None:
-    _check_unique(what, seeds)
+def check_seeds(what: str, seeds: tuple[int, ...]) -> None:
+    """Refuse seeds that are negative or there twice."""
+    check_unique(what, seeds)
     if any(seed < 0 for seed in seeds):
         raise CampaignError(f"{what} must not be negative, got {list(seeds)}.")
 
 
-def _check_unique(what: str, values: Sequence[Any]) -> None:
+def check_unique(what: str, values: Sequence[Any]) -> None:
+    """Refuse values that are there twice."""
     if len(values) > len({str(value) for value in values}):
         twice = [value for value, count in Counter(map(str, values)).items() if count > 1]
         raise CampaignError(f"{what} must differ; twice: {', '.join(twice)}.")

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from prism.campaigns.config import Campaign, CampaignError
-from prism.learn.presets import PRESETS
+from prism.campaigns.manipulation import ManipulationCampaign
+from prism.campaigns.planners import AnyCampaign
 from prism.nn.checks import check_choice
 from prism.runs import from_dict, to_dict
 from prism.runs.atomic import write_json
@@ -19,6 +20,9 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
+
+LOCOMOTION, MANIPULATION = "locomotion", "manipulation"
+"""Kinds of campaigns."""
 
 RECORD = "campaign.json"
 """The campaign as it was last run, in its folder."""
@@ -35,7 +39,7 @@ def library() -> dict[str, str]:
     }
 
 
-def find_campaign(given: str, preset: str | None = None) -> tuple[Campaign, Path | None]:
+def find_campaign(given: str, preset: str | None = None) -> tuple[AnyCampaign, Path | None]:
     """Return a campaign, and its folder if that is what was given.
 
     Args:
@@ -55,11 +59,13 @@ def find_campaign(given: str, preset: str | None = None) -> tuple[Campaign, Path
         raise CampaignError(f"There is no campaign file {path}.")
     else:
         name, _, ending = given.rpartition("-")
-        if name in shipped and ending in PRESETS and preset in (None, ending):
+        if name in shipped and given not in shipped and preset in (None, ending):
             given, preset = name, ending
         text = shipped[check_choice("campaign", given, shipped)]
         data, where = tomllib.loads(text), given
-    campaign = from_dict(Campaign, data, where)
+    kinds = {LOCOMOTION: Campaign, MANIPULATION: ManipulationCampaign}
+    kind = check_choice(f"kind of campaign in {where}", data.get("kind", LOCOMOTION), kinds)
+    campaign: AnyCampaign = from_dict(kinds[kind], data, where)
     if preset is not None and preset != campaign.preset:
         if folder is not None:
             raise CampaignError(
@@ -69,7 +75,7 @@ def find_campaign(given: str, preset: str | None = None) -> tuple[Campaign, Path
     return campaign, folder
 
 
-def write_record(campaign: Campaign, folder: Path) -> None:
+def write_record(campaign: AnyCampaign, folder: Path) -> None:
     """Write the campaign into its folder, for those who read its runs."""
     write_json(folder / RECORD, to_dict(campaign))
 

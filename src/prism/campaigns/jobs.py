@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from prism.campaigns.plan import PlannedRun
-from prism.campaigns.state import RunState, live_updates
+from prism.campaigns.planned import PlannedRun
+from prism.campaigns.state import RunState
 
 _EXIT_MARK = "-- exit code "
 """Begins the last line of a job's log once the job has ended."""
@@ -35,7 +35,7 @@ class Job:
     def describe(self, state: RunState) -> str:
         """Say how far it is; ``state`` is the one it started from."""
         if self.step == "train":
-            row = live_updates(self.run)
+            row = self.run.live_updates()
             return f"{100 * (row[0] if row else state.updates) / state.total:.0f} %"
         files = list((self.run.path / "evaluations").glob("*.json"))
         return f"evaluation {min(len(files) + 1, state.evaluations)} of {state.evaluations}"

@@ -1,4 +1,4 @@
-"""From a campaign to its runs: folders, resolved configs, and the commands that make them."""
+"""From a campaign of walking policies to its runs: folders, configs, commands."""
 
 from __future__ import annotations
 
@@ -8,52 +8,61 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from prism.campaigns.config import Arm, Campaign, CampaignError, Evaluation, Variant
+from prism.campaigns.planned import PlannedRun, Settings, refuse_differences
 from prism.learn.config import TrainConfig
+from prism.learn.evaluations import Evaluations
 from prism.learn.presets import make_config
 from prism.locomotion.conditions import find_condition
+from prism.runs import from_dict, to_dict
 from prism.runs.configs import flatten
 
 UNNAMED = Variant("")
 """The variant of a campaign without any."""
 
-Settings = dict[str, Any]
-"""Overrides by dotted key."""
+EVALUATION_COST = 0.4
+"""Cost of a sample of an evaluation, in samples of training; a guess until one was measured."""
 
 
 @dataclass(frozen=True)
-class PlannedRun:
-    """One run folder as the campaign wants it."""
+class LocomotionRun(PlannedRun):
+    """A policy that learns to walk."""
 
-    path: Path
-    """The run folder."""
-    log: Path
-    """Where the output of its jobs goes."""
-    variant: str
-    """Name of the variant, empty without variants."""
-    arm: str
-    """Name of the arm."""
     actor: str
     """Kind of policy network."""
-    seed: int
-    """Training seed."""
     overrides: Settings
     """What differs from the preset, all sources together."""
     config: TrainConfig
     """The resolved config."""
     evaluation: Evaluation | None = None
     """What is evaluated after training; ``None`` for tuning runs."""
-    setting: Settings | None = None
+    tried: Settings | None = None
     """What a tuning run tries; ``None`` for reported runs."""
-    waiting: bool = False
+    untuned: bool = False
     """Whether its config is not final yet, because its arm is still being tuned."""
 
     @property
-    def title(self) -> str:
-        """Name for people: the folder inside the campaign's."""
-        return "/".join(self.log.with_suffix("").parts[self.log.parts.index("logs") + 1 :])
+    def setting(self) -> Settings | None:
+        """What a tuning run tries; ``None`` for reported runs."""
+        return self.tried
+
+    @property
+    def waiting(self) -> bool:
+        """Whether its arm is still being tuned."""
+        return self.untuned
+
+    @property
+    def total(self) -> int:
+        """Policy updates that are wanted."""
+        return self.config.iterations
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations that are wanted: conditions times seeds."""
+        if self.evaluation is None:
+            return 0
+        return len(self.evaluation.conditions) * len(self.evaluation.seeds)
 
     def train_command(self, resume: bool) -> list[str]:
         """Return the command that trains the run, or goes on with it."""
@@ -75,10 +84,37 @@ class PlannedRun:
         words += ["--envs", str(chosen.envs), "--episodes", str(chosen.episodes)]
         return [*words, "--checkpoint", str(self.config.iterations)]
 
+    def check_config(self, path: Path) -> None:
+        """Refuse a run folder that is not of the planned config."""
+        file = path / "config.json"
+        if not file.is_file():
+            return  # cut before it began, or no run: ``clear_unstarted`` looks closer
+        try:
+            found = to_dict(from_dict(TrainConfig, json.loads(file.read_text()), str(file)))
+        except ValueError as error:
+            raise CampaignError(f"{file} is not of this version of prism: {error}") from error
+        refuse_differences(path, found, json.loads(json.dumps(to_dict(self.config))))
+
+    def count_evaluations(self) -> int:
+        """Return how many evaluations are of this protocol and these weights."""
+        if self.evaluation is None or not (self.path / "evaluations").is_dir():
+            return 0
+        wanted = self.evaluation
+        stored = Evaluations(self.path, wanted.protocol(), self.config.iterations)
+        pairs = [(condition, seed) for condition in wanted.conditions for seed in wanted.seeds]
+        return sum(stored.read(*pair) is not None for pair in pairs)
+
+    def guess_evaluation(self, update: float) -> float:
+        """Guess the seconds of an evaluation from those of an update."""
+        if self.evaluation is None:
+            return 0.0
+        samples = self.evaluation.envs * self.evaluation.episodes * self.config.task.episode_steps
+        return EVALUATION_COST * samples * update / self.config.samples_per_iteration
+
 
 def plan_runs(
     campaign: Campaign, folder: Path, winners: Mapping[str, Settings | None]
-) -> list[PlannedRun]:
+) -> list[LocomotionRun]:
     """Return the reported runs, most informative first: all arms with a seed before the next.
 
     Args:
@@ -94,7 +130,7 @@ def plan_runs(
                 overrides = {**merged(campaign, variant, arm), **(winner or {})}
                 place = Path(variant.name) / f"{arm.name}-{seed}"
                 run = make_run(campaign, folder, place, variant, arm, seed, overrides)
-                run = replace(run, evaluation=campaign.evaluation, waiting=winner is None)
+                run = replace(run, evaluation=campaign.evaluation, untuned=winner is None)
                 _check_conditions(run)
                 runs.append(run)
     return runs
@@ -108,7 +144,7 @@ def make_run(
     arm: Arm,
     seed: int,
     overrides: Settings,
-) -> PlannedRun:
+) -> LocomotionRun:
     """Resolve the config of one run and put it in its place inside the campaign's folder."""
     try:
         config = _resolve(campaign.preset, arm.actor, arm.name, json.dumps(overrides))
@@ -116,8 +152,8 @@ def make_run(
         raise CampaignError(f"{place}: {error}") from error
     log = folder / "logs" / place.with_name(f"{place.name}.log")
     config = replace(config, seed=seed)
-    return PlannedRun(
-        folder / place, log, variant.name, arm.name, arm.actor, seed, overrides, config
+    return LocomotionRun(
+        folder / place, log, variant.name, arm.name, seed, arm.actor, overrides, config
     )
 
 
@@ -127,7 +163,7 @@ def _resolve(preset: str, actor: str, name: str, overrides: str) -> TrainConfig:
     return make_config(preset, actor, name=name, overrides=json.loads(overrides))
 
 
-def _check_conditions(run: PlannedRun) -> None:
+def _check_conditions(run: LocomotionRun) -> None:
     assert run.evaluation is not None
     for condition in run.evaluation.conditions:
         try:

@@ -7,8 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from prism.campaigns.plan import PlannedRun
-from prism.campaigns.state import check_config
+from prism.campaigns.planned import PlannedRun
 from prism.runs.atomic import sync_folder
 from prism.runs.checkpoints import checkpoint_steps
 from prism.runs.configs import ConfigError
@@ -27,11 +26,11 @@ def find_equal(run: PlannedRun, folders: Sequence[Path]) -> Path | None:
 
 def _is_equal(run: PlannedRun, path: Path) -> bool:
     steps = checkpoint_steps(path / "checkpoints")
-    if not steps or steps[-1] != run.config.iterations:
+    if not steps or steps[-1] != run.total:
         return False
     try:
         seed = json.loads((path / "config.json").read_text()).get("seed")
-        return seed == run.seed and check_config(run, path) is None
+        return seed == run.seed and run.check_config(path) is None
     except (ConfigError, ValueError, AttributeError):
         return False
 

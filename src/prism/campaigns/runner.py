@@ -11,12 +11,13 @@ from pathlib import Path
 from types import FrameType
 
 from prism.campaigns.book import Book
-from prism.campaigns.config import Campaign, CampaignError
+from prism.campaigns.config import CampaignError
 from prism.campaigns.display import Display, say_duration
 from prism.campaigns.files import write_record
 from prism.campaigns.jobs import Job, read_tail, start_job
 from prism.campaigns.locks import hold, is_locked, try_lock
-from prism.campaigns.plan import PlannedRun
+from prism.campaigns.planned import PlannedRun
+from prism.campaigns.planners import AnyCampaign
 from prism.campaigns.reuse import copy_run, find_equal
 from prism.campaigns.state import clear_unstarted
 
@@ -50,7 +51,7 @@ class Runner:
 
     def __init__(
         self,
-        campaign: Campaign,
+        campaign: AnyCampaign,
         folder: Path,
         *,
         jobs: int,
@@ -131,8 +132,9 @@ class Runner:
                 self.display.event(f"{run.title}: copied from {source}")
                 return True
             self.running.append(start_job(run, step, log))
-        goes_on = f" from update {self.book.state(run).updates}" if step == "train" else ""
-        self.display.event(f"{run.title}: {step}{goes_on}")
+        updates = self.book.state(run).updates
+        words = f"{run.verb} from {run.unit} {updates}" if step == "train" else step
+        self.display.event(f"{run.title}: {words}")
         return True
 
     def _still_elsewhere(self, path: Path) -> bool:
@@ -153,7 +155,8 @@ class Runner:
         self.book.write()
         took = say_duration(time.monotonic() - job.began)
         if code == 0 and state.step != job.step:
-            self.display.event(f"{run.title}: {job.step} done in {took}")
+            verb = run.verb if job.step == "train" else job.step
+            self.display.event(f"{run.title}: {verb} done in {took}")
         elif run.setting is not None and state.diverged:
             self.display.event(f"{run.title}: diverged after {took}, so this setting cannot win")
         else:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from prism.campaigns.config import CampaignError
-from prism.campaigns.plan import PlannedRun
-from prism.learn.config import TrainConfig
-from prism.learn.evaluations import Evaluations
-from prism.runs import RunError, from_dict, to_dict
+from prism.campaigns.planned import PlannedRun
+from prism.runs import RunError
 from prism.runs.checkpoints import checkpoint_steps
-from prism.runs.configs import ConfigError, find_differences
+from prism.runs.configs import ConfigError
 
 
 @dataclass(frozen=True)
@@ -67,44 +64,19 @@ class RunState:
 
 def read_state(run: PlannedRun) -> RunState:
     """Read how far a run is; a folder of another config is refused."""
-    evaluations = 0
-    if run.evaluation is not None:
-        evaluations = len(run.evaluation.conditions) * len(run.evaluation.seeds)
-    total = run.config.iterations
-    if run.waiting or not run.path.exists():
-        return RunState(0, total, 0, evaluations)
-    check_config(run, run.path)
-    steps = checkpoint_steps(run.path / "checkpoints")
-    updates = steps[-1] if steps else 0
+    if run.waiting:
+        return RunState(0, run.total, 0, run.evaluations)
+    if run.path.exists():
+        run.check_config(run.path)
+    updates = run.count_updates()
     diverged = bool(checkpoint_steps(run.path / "nonfinite"))
     evaluated, problem = 0, None
-    if updates >= total and run.evaluation is not None:
+    if updates >= run.total:
         try:
-            evaluated = _count_evaluations(run)
+            evaluated = run.count_evaluations()
         except (RunError, ConfigError) as error:
             problem = str(error)
-    return RunState(updates, total, evaluated, evaluations, diverged, problem)
-
-
-def check_config(run: PlannedRun, path: Path) -> None:
-    """Refuse a run folder that is not of the planned config."""
-    file = path / "config.json"
-    if not file.is_file():
-        return  # cut before it began, or no run: ``clear_unstarted`` looks closer
-    try:
-        found = to_dict(from_dict(TrainConfig, json.loads(file.read_text()), str(file)))
-    except ValueError as error:
-        raise CampaignError(f"{file} is not of this version of prism: {error}") from error
-    differences = find_differences(found, json.loads(json.dumps(to_dict(run.config))))
-    if differences:
-        listed = "; ".join(
-            f"{key} is {was!r} there and {now!r} in the campaign"
-            for key, (was, now) in differences.items()
-        )
-        raise CampaignError(
-            f"{path} holds a run with other settings: {listed}. Change the campaign back, or "
-            "use another folder (--out), or move the run away."
-        )
+    return RunState(updates, run.total, evaluated, run.evaluations, diverged, problem)
 
 
 def clear_unstarted(path: Path) -> None:
@@ -121,24 +93,6 @@ def clear_unstarted(path: Path) -> None:
     shutil.rmtree(path)
 
 
-def live_updates(run: PlannedRun) -> tuple[int, float] | None:
-    """Return (updates, seconds) of the last line of a run's metrics."""
-    try:
-        with (run.path / "metrics.jsonl").open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - 8192))
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return None
-    for line in reversed(lines):
-        try:
-            row = json.loads(line)
-            return int(row["iteration"]), float(row["seconds"])
-        except (ValueError, KeyError, TypeError):
-            continue
-    return None
-
-
 def evaluation_seconds(run: PlannedRun) -> list[float]:
     """Return how long evaluations took, from the times between their files."""
     folder = run.path / "evaluations"
@@ -146,14 +100,3 @@ def evaluation_seconds(run: PlannedRun) -> list[float]:
         return []
     times = sorted(file.stat().st_mtime for file in folder.glob("*.json"))
     return [after - before for before, after in pairwise(times)]
-
-
-def _count_evaluations(run: PlannedRun) -> int:
-    assert run.evaluation is not None
-    wanted = run.evaluation
-    folder = run.path / "evaluations"
-    if not folder.is_dir():
-        return 0
-    stored = Evaluations(run.path, wanted.protocol(), run.config.iterations)
-    pairs = [(condition, seed) for condition in wanted.conditions for seed in wanted.seeds]
-    return sum(stored.read(*pair) is not None for pair in pairs)

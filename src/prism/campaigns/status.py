@@ -5,20 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from prism.campaigns.book import Book
-from prism.campaigns.config import Campaign
 from prism.campaigns.display import say_duration
 from prism.campaigns.jobs import has_failed
 from prism.campaigns.locks import is_locked
-from prism.campaigns.plan import PlannedRun
-from prism.campaigns.state import live_updates
+from prism.campaigns.planned import PlannedRun
+from prism.campaigns.planners import AnyCampaign
 
 
-def describe_status(campaign: Campaign, folder: Path, jobs: int) -> str:
+def describe_status(campaign: AnyCampaign, folder: Path, jobs: int) -> str:
     """Write the state of all runs, and how long the rest will take with ``jobs`` at a time."""
     book = Book(campaign, folder)
     lines = [f"{campaign.name}, preset {campaign.preset}, in {folder}"]
     if book.sweep is not None:
         lines += ["", *_tuning_lines(book)]
+    elif book.first:
+        rows = [["demonstrations", ""], *([run.variant, _cell(book, run)] for run in book.first)]
+        lines += ["", *_aligned(rows)]
     for variant in [variant.name for variant in campaign.variants] or [""]:
         runs = [run for run in book.reported if run.variant == variant]
         cells = [[_cell(book, run) for run in runs if run.arm == arm.name] for arm in campaign.arms]
@@ -44,7 +46,7 @@ def _tuning_lines(book: Book) -> list[str]:
     assert book.sweep is not None
     rows = [["tuning", "runs", "chosen"]]
     for name, arm in book.sweep["arms"].items():
-        runs = [run for run in book.tuning if run.arm == name]
+        runs = [run for run in book.first if run.arm == name]
         done = sum(book.is_finished(run) for run in runs)
         running = sum(is_locked(run.log) for run in runs)
         failed = sum(not book.is_finished(run) and has_failed(run.log) for run in runs)
@@ -72,7 +74,7 @@ def _cell(book: Book, run: PlannedRun) -> str:
     if state.trained:
         word = "evaluating" if busy else "failed" if ended == "failed" else "trained"
         return f"{word}, {state.evaluated} of {state.evaluations} evaluations"
-    row = live_updates(run) if busy else None
+    row = run.live_updates() if busy else None
     if busy:
         return f"running, {100 * (row[0] if row else state.updates) / state.total:.0f} %"
     if state.updates:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from prism.campaigns.config import Arm, Campaign, CampaignError, combinations
-from prism.campaigns.plan import UNNAMED, PlannedRun, Settings, make_run, merged
+from prism.campaigns.plan import UNNAMED, LocomotionRun, make_run, merged
+from prism.campaigns.planned import Settings
 from prism.campaigns.state import RunState
 from prism.runs import Run, to_dict
 from prism.runs.atomic import write_json
@@ -26,7 +27,7 @@ RESULTS = "tuning.json"
 CRITERION = "reward per second over the last 10 % of updates, mean over tuning seeds"
 
 
-def plan_tuning(campaign: Campaign, folder: Path) -> list[PlannedRun]:
+def plan_tuning(campaign: Campaign, folder: Path) -> list[LocomotionRun]:
     """Return the tuning runs: all settings of all arms with a seed before the next seed.
 
     Arms are tuned in the first variant, and keep the winner in the others.
@@ -45,7 +46,7 @@ def plan_tuning(campaign: Campaign, folder: Path) -> list[PlannedRun]:
 
 def _tuning_run(
     campaign: Campaign, arm: Arm, folder: Path, setting: Settings, seed: int
-) -> PlannedRun:
+) -> LocomotionRun:
     assert campaign.tuning is not None
     variant = (campaign.variants or (UNNAMED,))[0]
     base = _base(campaign, arm, folder)
@@ -59,7 +60,7 @@ def _tuning_run(
     names = [f"{key.rpartition('.')[2]}={value}" for key, value in setting.items()]
     place = Path("tuning") / arm.name / f"{','.join(names)}-{seed}"
     run = make_run(campaign, folder, place, variant, arm, seed, overrides)
-    return replace(run, setting=setting)
+    return replace(run, tried=setting)
 
 
 def _base(campaign: Campaign, arm: Arm, folder: Path) -> Any:
@@ -94,7 +95,7 @@ def _look_up(config: dict[str, Any], key: str) -> float:
     return value
 
 
-def score(run: PlannedRun) -> float:
+def score(run: LocomotionRun) -> float:
     """Return the reward per second over the last tenth of a finished tuning run."""
     rows = Run.open(run.path).metrics()
     last = rows[-max(1, len(rows) // 10) :]
@@ -102,7 +103,7 @@ def score(run: PlannedRun) -> float:
 
 
 def judge(
-    campaign: Campaign, runs: list[PlannedRun], states: Mapping[Path, RunState]
+    campaign: Campaign, runs: list[LocomotionRun], states: Mapping[Path, RunState]
 ) -> dict[str, Any]:
     """Return the whole sweep with scores and, for arms whose runs are all done, the winner."""
     assert campaign.tuning is not None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tyro.conf import Positional
 
 if TYPE_CHECKING:
-    from prism.campaigns.config import Campaign
+    from prism.campaigns.planners import AnyCampaign
 
 
 def run(
@@ -88,7 +88,8 @@ def report(
         file: A TOML file, the name of a campaign that prism comes with, or a campaign's folder.
         preset: Preset to use instead of the file's.
         out: The campaign's folder; default campaigns/NAME-PRESET. The page is its report.html.
-        reference: Arm that the others are compared with; default: mlp-larger, else the first one.
+        reference: Arm that the others are compared with; default: mlp-larger or mlp, else the first
+            one.
     """
     from prism.nn.checks import check_choice
     from prism.report.build import write_report
@@ -96,7 +97,7 @@ def report(
 
     campaign, folder = _find(file, preset, out)
     names = [arm.name for arm in campaign.arms]
-    default = "mlp-larger" if "mlp-larger" in names else names[0]
+    default = next((name for name in ("mlp-larger", "mlp") if name in names), names[0])
     words = ["prism", "campaign", "report", str(folder)]
     words += ["--reference", reference] if reference else []
     made = write_report(
@@ -106,13 +107,16 @@ def report(
         intro=campaign.description,
         command=shlex.join(words),
     )
-    print(lead(made.results))
+    if made.results:
+        print(lead(made.results))
+    for chapter in made.manipulation:
+        print("\n".join([chapter.title, *(f"- {who}{what}" for who, what in chapter.findings)]))
     if made.problems:
         print(f"{len(made.problems)} things are missing or were left out; the page lists them.")
     print(made.page)
 
 
-def _find(file: str, preset: str | None, out: Path | None) -> tuple[Campaign, Path]:
+def _find(file: str, preset: str | None, out: Path | None) -> tuple[AnyCampaign, Path]:
     from prism.campaigns.files import find_campaign
 
     campaign, folder = find_campaign(file, preset)

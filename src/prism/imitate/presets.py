@@ -80,7 +80,7 @@ def describe_task(environment: Environment, network: NetworkConfig) -> TaskConfi
 def make_config(
     preset: str,
     conditioner: str,
-    environment: Environment,
+    task: Environment | TaskConfig,
     demos: str,
     *,
     seed: int = 1,
@@ -92,7 +92,7 @@ def make_config(
     Args:
         preset: One of :data:`PRESETS`.
         conditioner: One of :data:`CONDITIONERS`.
-        environment: The task.
+        task: The task: its environment, or what is known of it already.
         demos: Folder of the demonstrations, or their name on the hub.
         seed: Training seed.
         name: What the arm is called in tables; default: the conditioner.
@@ -104,11 +104,13 @@ def make_config(
     for key in changes:
         if key in _NAMES or key.startswith("task."):
             raise ConfigError(f"{key} names the run and cannot be overridden; give it by itself.")
-    network = apply_overrides(settings.network, _part(changes, "network."), "network.")
+    if not isinstance(task, TaskConfig):
+        network = apply_overrides(settings.network, _part(changes, "network."), "network.")
+        task = describe_task(task, network)
     config = ImitationConfig(
         preset=preset,
         arm=name or conditioner,
-        task=describe_task(environment, network),
+        task=task,
         demos=demos,
         conditioner=ConditionerConfig(kind=conditioner),
         network=settings.network,

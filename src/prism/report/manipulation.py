@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from prism.imitate.config import KIND, ImitationConfig
 from prism.imitate.evaluations import SCHEMA
 from prism.report.cells import Cell, Table, blank
-from prism.report.reading import checkpoint_hash, config_hash, read_json
+from prism.report.reading import CAMPAIGN, checkpoint_hash, config_hash, read_json
 from prism.report.run_tables import Origin, make_provenance_table
 from prism.runs import Run, from_dict, to_dict
 from prism.runs.configs import find_differences
@@ -97,7 +97,7 @@ def collect_manipulation(root: Path) -> tuple[list[ManipulationRun], list[str]]:
             digest = checkpoint_hash(folder, config.steps, name, notes)
         evaluations = tuple(_evaluations(folder, config, name, notes))
         found.append(ManipulationRun(folder, name, config, provenance, digest, evaluations))
-    return found, notes + _mixtures(found)
+    return found, notes + _mixtures(found) + _not_begun(root, found)
 
 
 def _evaluations(
@@ -138,6 +138,27 @@ def _evaluations(
     if not found:
         notes.append(f"{name}: not evaluated yet (prism eval).")
     return found
+
+
+def _not_begun(root: Path, runs: Sequence[ManipulationRun]) -> list[str]:
+    """Say how many runs campaigns have begun, unless all have."""
+    notes = []
+    for file in sorted(root.rglob(CAMPAIGN)):
+        data = read_json(file) or {}
+        if data.get("kind") != KIND:
+            continue
+        wanted = {
+            file.parent / task["name"] / f"{arm['name']}-{seed}"
+            for task in data["tasks"]
+            for arm in data["arms"]
+            for seed in data["seeds"]
+        }
+        begun = len(wanted & {run.path for run in runs})
+        if begun < len(wanted):
+            notes.append(
+                f"{file.parent}: {begun} of {len(wanted)} runs of the campaign have begun."
+            )
+    return notes
 
 
 def _mixtures(runs: Sequence[ManipulationRun]) -> list[str]:

@@ -73,6 +73,8 @@ def _run_config(folder: Path) -> dict[str, Any] | None:
 
 def _read_plan(folder: Path, problems: list[str]) -> list[Plan]:
     data = read_json(folder / CAMPAIGN) or {}
+    if data.get("kind") == "manipulation":
+        return []  # see prism.report.manipulation
     try:
         seeds = {arm["name"]: tuple(map(int, data["seeds"])) for arm in data["arms"]}
         return [Plan(folder, seeds, max(1, len(data.get("variants") or ())))]
