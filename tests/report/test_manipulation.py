@@ -147,13 +147,13 @@ def test_another_stiffness_is_another_arm_with_its_own_reference(tmp_path):
     chapter = chapters(tmp_path)["metaworld reach-v3, preset state"]
     table = chapter.tables[0]
     assert [row[0].text for row in table.rows] == [
-        "linear", "linear + mcc-oracle, Kp 50", "linear, Kp 50", "prism", "prism, Kp 50"
+        "linear", "prism", "linear, Kp 50", "prism, Kp 50", "linear + mcc-oracle, Kp 50"
     ]  # fmt: skip
     assert cells(table, "linear, Kp 50")["success, %\u00a0↑"].text == "0.0"
     assert [subject for subject, _ in chapter.findings] == [
-        "linear + mcc-oracle, Kp 50 against linear, Kp 50:",
         "prism against linear:",
         "prism, Kp 50 against linear, Kp 50:",
+        "linear + mcc-oracle, Kp 50 against linear, Kp 50:",
     ]
 
 

@@ -156,7 +156,7 @@ def _finish(
     others = [condition for condition in conditions if condition != CLEAN]
     return Study(
         title=title,
-        labels=tuple(sorted({key.arm for key in scores})),
+        labels=tuple(sorted({key.arm for key in scores}, key=_order)),
         conditions=conditions,
         scores=scores,
         rates=rates,
@@ -164,6 +164,11 @@ def _finish(
         perturbed=_claims(scores, pairs, others, [SUCCESS]),
         strata=strata,
     )
+
+
+def _order(label: str) -> tuple[bool, bool, str]:
+    """Sort plain arms first, then those with another stiffness, each before its correctors."""
+    return ", Kp " in label, " + " in label, label
 
 
 def _scores(episodes: Episodes) -> Scores:
@@ -194,7 +199,10 @@ def _add(rates: Iterable[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _pairs(runs: Sequence[ManipulationRun], reference: str | None) -> dict[str, str]:
-    """Return what each label is compared with: the reference arm, run with the same stiffness."""
+    """Return what each label is compared with, at the same stiffness.
+
+    A corrector is compared with the same policies without it, other arms with the reference.
+    """
     arms = {run.config.arm for run in runs}
     wanted = [reference] if reference in arms else [name for name in REFERENCES if name in arms]
     if not wanted or wanted[0] is None:
@@ -203,7 +211,9 @@ def _pairs(runs: Sequence[ManipulationRun], reference: str | None) -> dict[str, 
     for run in runs:
         for one in run.evaluations:
             label = one.execution.label(run.config.arm)
-            other = Execution("none", one.execution.stiffness).label(wanted[0])
+            plain = one.execution.corrector == "none"
+            arm = wanted[0] if plain else run.config.arm
+            other = Execution("none", one.execution.stiffness).label(arm)
             if label != other:
                 pairs[label] = other
     return pairs
@@ -213,7 +223,7 @@ def _claims(
     scores: Scores, pairs: Mapping[str, str], conditions: Sequence[str], fields: Sequence[Measure]
 ) -> tuple[Claim, ...]:
     claims = []
-    for label, other in sorted(pairs.items()):
+    for label, other in sorted(pairs.items(), key=lambda pair: _order(pair[0])):
         for condition in conditions:
             for measure in fields:
                 ours = scores.get(Key(label, condition, measure.field), {})
