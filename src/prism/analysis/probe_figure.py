@@ -52,11 +52,12 @@ def draw_probes(rows: Sequence[Row], domain: Domain, subtitle: str) -> Figure:
     bars = f"bars: 95 % over {domain.units}"
     if any(len(row.probes) > 1 for row in rows):
         bars = f"bars: SD over training seeds, or 95 % over {domain.units} where there is one seed"
-    label = f"squared error / variance on held-out {domain.units} (lower is better)\n{bars}"
-    # Three panels are too narrow for it each.
-    for axis in axes[-1, 1:2] if across == _COLUMNS else axes[-1]:
-        axis.set_xlabel(label)
-    figure.suptitle(f"How well future mechanics can be read linearly   ({subtitle})", fontsize=11)
+    # Above all panels, because one is too narrow for it.
+    figure.suptitle(
+        f"How well future mechanics can be read linearly   ({subtitle})\n"
+        f"squared error / variance on held-out {domain.units}, lower is better; {bars}",
+        fontsize=10,
+    )
     handles = [_handle(colours[arm], arm) for arm in arms]
     columns = min(6, len(arms))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
