@@ -58,6 +58,11 @@ def test_an_unusual_degree_is_always_named(tmp_path):
     assert sections(tmp_path)[0].arms[0].label == "gated, degree 3"
 
 
+def test_a_name_that_says_the_degree_is_not_told_it_again():
+    settings = [{"actor": {"degree": degree}} for degree in (1, 3)]
+    assert tell_apart(["degree1", "cubic"], settings) == ["degree1", "cubic, degree 3"]
+
+
 def test_different_tasks_never_share_a_section(tmp_path):
     write_run(tmp_path / "laptop")
     write_run(tmp_path / "dog", preset="quadruped")

@@ -210,7 +210,8 @@ def tell_apart(names: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> l
     for name, own in zip(names, flat, strict=True):
         same = [other for other_name, other in zip(names, flat, strict=True) if other_name == name]
         keys = [key for key in own if any(other.get(key) != own[key] for other in same)]
-        if own.get("actor.degree", 2) != 2 and "actor.degree" not in keys:
+        degree = own.get("actor.degree", 2)
+        if degree != 2 and "actor.degree" not in keys and f"degree{degree}" not in name:
             keys.insert(0, "actor.degree")
         shown = [f"{key.rpartition('.')[2]} {_short(own[key])}" for key in keys[:_SHOWN]]
         shown += [f"{len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else []
