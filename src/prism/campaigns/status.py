@@ -38,7 +38,7 @@ def _left(book: Book, jobs: int) -> str:
         return "nothing is left to do."
     seconds = book.seconds_left(jobs)
     if seconds is None:
-        return "no run has begun, so there is no estimate yet."
+        return "no training has begun, so there is no estimate yet."
     return f"about {say_duration(seconds)} left with {jobs} jobs at a time."
 
 

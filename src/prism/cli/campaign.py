@@ -110,7 +110,9 @@ def report(
     if made.results:
         print(lead(made.results))
     for chapter in made.manipulation:
-        print("\n".join([chapter.title, *(f"- {who}{what}" for who, what in chapter.findings)]))
+        if chapter.findings:
+            print(chapter.title)
+            print("\n".join(f"- {who}{what}" for who, what in chapter.findings))
     if made.problems:
         print(f"{len(made.problems)} things are missing or were left out; the page lists them.")
     print(made.page)
