@@ -139,5 +139,5 @@ def test_status_shows_every_run_and_an_estimate(trained):
 def test_status_of_a_campaign_that_has_not_begun(tmp_path):
     text = describe_status(campaign(tuning=TUNING), tmp_path / "none", jobs=2)
     assert "0 of 2" in text
-    assert "no run has begun" in text
+    assert "no training has begun" in text
     assert not (tmp_path / "none").exists()
