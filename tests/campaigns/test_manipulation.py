@@ -128,6 +128,17 @@ def test_runs_of_other_settings_are_refused(tmp_path):
         read_state(second)
 
 
+def test_the_folder_may_move_but_given_demonstrations_may_not_change(tmp_path):
+    first = plan_imitation(campaign(), tmp_path)[0]
+    write_run(first, demos="elsewhere/demos/reach")
+    assert read_state(first).updates == 0
+    given = [{**SMALL["tasks"][0], "demos": "ours/reach"}]
+    other = plan_imitation(campaign(tasks=given), tmp_path / "b")[0]
+    write_run(other, demos="theirs/reach")
+    with pytest.raises(CampaignError, match="demos is 'theirs/reach' there"):
+        read_state(other)
+
+
 def test_seeds_come_before_tasks_and_arms(tmp_path):
     tasks = [*SMALL["tasks"], {"name": "push", "suite": "metaworld", "task": "push-v3"}]
     runs = plan_imitation(campaign(tasks=tasks, seeds=[1, 2]), tmp_path)

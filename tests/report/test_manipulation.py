@@ -193,6 +193,21 @@ def test_every_number_can_be_traced(tmp_path):
     assert row["evaluation seeds"].detail == "4 episodes each"
 
 
+def test_unequal_evaluations_are_named(tmp_path):
+    write(tmp_path / "one", rows=solved(4))
+    write(tmp_path / "two", seed=2, rows=solved(2, of=2))
+    (note,) = collect_manipulation(tmp_path)[1]
+    assert "metaworld reach-v3 state, none: runs were not evaluated alike" in note
+    assert "seed 101: 2 initial states" in note
+    assert "seed 101: 4 initial states" in note
+
+
+def test_a_damaged_campaign_is_named(tmp_path):
+    write(tmp_path / "one", rows=solved(4))
+    (tmp_path / "campaign.json").write_text('{"kind": "manipulation"}')
+    assert "is not the record of a campaign" in collect_manipulation(tmp_path)[1][0]
+
+
 def test_evaluations_of_other_weights_are_not_mixed(tmp_path):
     write(tmp_path / "one", rows={**solved(4), "delay": [{}]})
     file = tmp_path / "one" / "evaluations" / "delay-101.json"

@@ -21,9 +21,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-LOCOMOTION, MANIPULATION = "locomotion", "manipulation"
-"""Kinds of campaigns."""
-
 RECORD = "campaign.json"
 """The campaign as it was last run, in its folder."""
 
@@ -63,8 +60,8 @@ def find_campaign(given: str, preset: str | None = None) -> tuple[AnyCampaign, P
             given, preset = name, ending
         text = shipped[check_choice("campaign", given, shipped)]
         data, where = tomllib.loads(text), given
-    kinds = {LOCOMOTION: Campaign, MANIPULATION: ManipulationCampaign}
-    kind = check_choice(f"kind of campaign in {where}", data.get("kind", LOCOMOTION), kinds)
+    kinds = {one.kind: one for one in (Campaign, ManipulationCampaign)}
+    kind = check_choice(f"kind of campaign in {where}", data.get("kind", Campaign.kind), kinds)
     campaign: AnyCampaign = from_dict(kinds[kind], data, where)
     if preset is not None and preset != campaign.preset:
         if folder is not None:

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prism.campaigns.config import CampaignError, check_name, check_seeds, check_unique
+from prism.imitate.config import KIND
 from prism.imitate.presets import CONDITIONERS, PRESETS
 from prism.manipulation.perturbations import find_perturbation
 from prism.manipulation.tasks import SUITES
 from prism.nn.checks import check_choice, check_size
-
-KIND = "manipulation"
-"""What the file calls such a campaign."""
 
 
 @dataclass(frozen=True)

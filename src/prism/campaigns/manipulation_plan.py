@@ -45,11 +45,6 @@ class DemonstrationRun(PlannedRun):
     unit: ClassVar[str] = "demonstration"
 
     @property
-    def waiting(self) -> bool:
-        """Nothing comes before it."""
-        return False
-
-    @property
     def total(self) -> int:
         """Demonstrations that are wanted."""
         return self.episodes
@@ -99,13 +94,6 @@ class ImitationRun(PlannedRun):
     """Its settings; sizes of state, objects and action are known when it has begun."""
     evaluation: ImitationEvaluation
     """What is evaluated after training."""
-    without_demos: bool = False
-    """Whether its demonstrations are still being recorded."""
-
-    @property
-    def waiting(self) -> bool:
-        """Whether its demonstrations are still being recorded."""
-        return self.without_demos
 
     @property
     def total(self) -> int:
@@ -137,9 +125,8 @@ class ImitationRun(PlannedRun):
         words = [sys.executable, "-m", "prism.cli", "eval", str(self.path)]
         words += ["--conditions", *chosen.conditions, "--seeds", *map(str, chosen.seeds)]
         words += ["--episodes", str(chosen.episodes), "--checkpoint", str(self.total)]
-        return words + (
-            [] if chosen.stiffness is None else ["--stiffness", f"{chosen.stiffness:g}"]
-        )
+        words += [] if chosen.stiffness is None else ["--stiffness", f"{chosen.stiffness:g}"]
+        return words
 
     def check_config(self, path: Path) -> None:
         """Refuse a run folder that is not of the planned settings."""
@@ -153,7 +140,8 @@ class ImitationRun(PlannedRun):
         sizes = {name: getattr(found.task, name) for name in ("state", "objects", "action")}
         task = replace(self.config.task, **sizes, cameras=found.task.cameras)
         wanted = replace(self.config, task=task)
-        if Path(found.demos).name == Path(wanted.demos).name:
+        recorded = self.path.parents[1] / "demos" / self.variant
+        if wanted.demos == str(recorded) and Path(found.demos).parts[-2:] == recorded.parts[-2:]:
             wanted = replace(wanted, demos=found.demos)  # the campaign's folder may have moved
         refuse_differences(
             path, json.loads(json.dumps(to_dict(found))), json.loads(json.dumps(to_dict(wanted)))
@@ -225,7 +213,7 @@ def plan_imitation(
                         overrides=overrides,
                         config=_resolve(campaign, folder, entry, arm, seed, overrides),
                         evaluation=campaign.evaluation,
-                        without_demos=entry.name in missing,
+                        waiting=entry.name in missing,
                     )
                 )
     return runs

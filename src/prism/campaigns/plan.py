@@ -37,20 +37,6 @@ class LocomotionRun(PlannedRun):
     """The resolved config."""
     evaluation: Evaluation | None = None
     """What is evaluated after training; ``None`` for tuning runs."""
-    tried: Settings | None = None
-    """What a tuning run tries; ``None`` for reported runs."""
-    untuned: bool = False
-    """Whether its config is not final yet, because its arm is still being tuned."""
-
-    @property
-    def setting(self) -> Settings | None:
-        """What a tuning run tries; ``None`` for reported runs."""
-        return self.tried
-
-    @property
-    def waiting(self) -> bool:
-        """Whether its arm is still being tuned."""
-        return self.untuned
 
     @property
     def total(self) -> int:
@@ -130,7 +116,7 @@ def plan_runs(
                 overrides = {**merged(campaign, variant, arm), **(winner or {})}
                 place = Path(variant.name) / f"{arm.name}-{seed}"
                 run = make_run(campaign, folder, place, variant, arm, seed, overrides)
-                run = replace(run, evaluation=campaign.evaluation, untuned=winner is None)
+                run = replace(run, evaluation=campaign.evaluation, waiting=winner is None)
                 _check_conditions(run)
                 runs.append(run)
     return runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,6 +32,11 @@ class PlannedRun(ABC):
     seed: int
     """Training seed."""
 
+    setting: Settings | None = field(default=None, kw_only=True)
+    """What a tuning run tries; ``None`` for all others."""
+    waiting: bool = field(default=False, kw_only=True)
+    """Whether it cannot start yet, because something that comes before it is not done."""
+
     verb: ClassVar[str] = "train"
     """What its first step does."""
     unit: ClassVar[str] = "update"
@@ -41,16 +46,6 @@ class PlannedRun(ABC):
     def title(self) -> str:
         """Name for people: the folder inside the campaign's."""
         return "/".join(self.log.with_suffix("").parts[self.log.parts.index("logs") + 1 :])
-
-    @property
-    def setting(self) -> Settings | None:
-        """What a tuning run tries; ``None`` for all others."""
-        return None
-
-    @property
-    @abstractmethod
-    def waiting(self) -> bool:
-        """Whether it cannot start yet, because something that comes before it is not done."""
 
     @property
     @abstractmethod

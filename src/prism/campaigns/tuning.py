@@ -60,7 +60,7 @@ def _tuning_run(
     names = [f"{key.rpartition('.')[2]}={value}" for key, value in setting.items()]
     place = Path("tuning") / arm.name / f"{','.join(names)}-{seed}"
     run = make_run(campaign, folder, place, variant, arm, seed, overrides)
-    return replace(run, tried=setting)
+    return replace(run, setting=setting)
 
 
 def _base(campaign: Campaign, arm: Arm, folder: Path) -> Any:

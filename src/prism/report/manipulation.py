@@ -97,7 +97,7 @@ def collect_manipulation(root: Path) -> tuple[list[ManipulationRun], list[str]]:
             digest = checkpoint_hash(folder, config.steps, name, notes)
         evaluations = tuple(_evaluations(folder, config, name, notes))
         found.append(ManipulationRun(folder, name, config, provenance, digest, evaluations))
-    return found, notes + _mixtures(found) + _not_begun(root, found)
+    return found, notes + _mixtures(found) + _unlike(found) + _not_begun(root, found)
 
 
 def _evaluations(
@@ -147,18 +147,42 @@ def _not_begun(root: Path, runs: Sequence[ManipulationRun]) -> list[str]:
         data = read_json(file) or {}
         if data.get("kind") != KIND:
             continue
-        wanted = {
-            file.parent / task["name"] / f"{arm['name']}-{seed}"
-            for task in data["tasks"]
-            for arm in data["arms"]
-            for seed in data["seeds"]
-        }
+        try:
+            wanted = {
+                file.parent / task["name"] / f"{arm['name']}-{seed}"
+                for task in data["tasks"]
+                for arm in data["arms"]
+                for seed in data["seeds"]
+            }
+        except (KeyError, TypeError):
+            notes.append(f"{file} is not the record of a campaign.")
+            continue
         begun = len(wanted & {run.path for run in runs})
         if begun < len(wanted):
             notes.append(
                 f"{file.parent}: {begun} of {len(wanted)} runs of the campaign have begun."
             )
     return notes
+
+
+def _unlike(runs: Sequence[ManipulationRun]) -> list[str]:
+    """Name what runs of a task were not evaluated alike under."""
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        sizes: dict[str, list[str]] = {}
+        for one in run.evaluations:
+            what = one.execution.label(f"{' '.join(run.task)}, {one.condition}")
+            states = sorted(row.get("initial_state", -1) for row in one.episodes)
+            listed = f"{states[0]} to {states[-1]}" if states else "none"
+            size = f"seed {one.seed}: {len(states)} initial states ({listed})"
+            sizes.setdefault(what, []).append(size)
+        for what, parts in sizes.items():
+            found.setdefault(what, set()).add(", ".join(parts))
+    return [
+        f"{what}: runs were not evaluated alike, but with {'; or with '.join(sorted(ways))}."
+        for what, ways in found.items()
+        if len(ways) > 1
+    ]
 
 
 def _mixtures(runs: Sequence[ManipulationRun]) -> list[str]:
