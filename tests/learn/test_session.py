@@ -70,6 +70,27 @@ def test_ctrl_c_saves_and_resumes_exactly(whole, tmp_path):
     assert [row["iteration"] for row in run.metrics()] == [1, 2, 3, 4, 5, 6]
 
 
+def test_ctrl_c_while_the_state_is_copied_saves_too(whole, tmp_path, monkeypatch):
+    run, trainer = session.start(small(checkpoint_every=100), tmp_path / "run")
+    copy, copies = trainer.state, 0
+
+    def interrupt():
+        nonlocal copies
+        copies += 1
+        if copies == 4:  # before the first update, then after the third
+            signal.raise_signal(signal.SIGINT)
+        return copy()
+
+    monkeypatch.setattr(trainer, "state", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        session.train(run, trainer, 6)
+    assert run.steps() == [0, 2]
+    run, trainer = session.resume(tmp_path / "run")
+    session.train(run, trainer, 6)
+    assert_same(final_weights(tmp_path / "run"), final_weights(whole))
+    assert [row["iteration"] for row in run.metrics()] == [1, 2, 3, 4, 5, 6]
+
+
 SCRIPT = """
 import sys
 from tests.learn.test_session import small

@@ -20,6 +20,9 @@ ALONE = Rank()
 Report = Callable[[dict[str, float]], None]
 """Called with the metrics of every iteration."""
 
+State = tuple[dict[str, Tensor], dict[str, Any]]
+"""Tensors and plain data that training goes on from."""
+
 
 def start(config: TrainConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Run, Trainer]:
     """Begin a new run in a new folder.
@@ -31,7 +34,7 @@ def start(config: TrainConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Ru
     """
     run = Run.create(path, to_dict(config)) if rank.is_main else Run(Path(path), to_dict(config))
     trainer = Trainer(config, rank=rank.index, world_size=rank.world_size)
-    _save(run, trainer)
+    _save(run, trainer, trainer.state())
     return run, trainer
 
 
@@ -78,28 +81,29 @@ def train(run: Run, trainer: Trainer, iterations: int, report: Report | None = N
     state from before the bad iteration is written to ``nonfinite/`` and replays it.
     """
     config = trainer.config
-    while trainer.iteration < iterations:
-        before = trainer.state()
-        try:
+    before = trainer.state()
+    try:
+        while trainer.iteration < iterations:
             row = trainer.iterate()
             if trainer.rank == 0:
                 run.log(row)
             if report is not None:
                 report(row)
+            before = trainer.state()
             if trainer.iteration % config.checkpoint_every == 0 or trainer.iteration == iterations:
-                _save(run, trainer)
-        except NonFiniteTrainingError as error:
-            dump = save_checkpoint(run.path / "nonfinite", before[1]["iteration"], *before)
-            raise NonFiniteTrainingError(
-                f"Iteration {trainer.iteration + 1} stopped: {error}. The state before it is in "
-                f"{dump}; the last good checkpoint is {run.steps()[-1]}."
-            ) from error
-        except KeyboardInterrupt:
-            if trainer.world_size == 1:  # several processes may be an iteration apart
-                trainer.restore(*before)
-                _save(run, trainer)
-            run.close()
-            raise
+                _save(run, trainer, before)
+    except NonFiniteTrainingError as error:
+        dump = save_checkpoint(run.path / "nonfinite", before[1]["iteration"], *before)
+        raise NonFiniteTrainingError(
+            f"Iteration {trainer.iteration + 1} stopped: {error}. The state before it is in "
+            f"{dump}; the last good checkpoint is {run.steps()[-1]}."
+        ) from error
+    except KeyboardInterrupt:
+        if trainer.world_size == 1:  # several processes may be an iteration apart
+            trainer.restore(*before)
+            _save(run, trainer, before)
+        run.close()
+        raise
     run.close()
 
 
@@ -114,9 +118,9 @@ def replay(path: str | Path) -> dict[str, Any]:
     return trainer.iterate()
 
 
-def _save(run: Run, trainer: Trainer) -> None:
+def _save(run: Run, trainer: Trainer, state: State) -> None:
     """Write a checkpoint; with several processes, process 0 writes what all of them hold."""
-    tensors, plain = trainer.state()
+    tensors, plain = state
     check_agreement({"actor": trainer.ppo.actor, "critic": trainer.ppo.critic})
     tensors = gather(tensors, _OWN)
     if trainer.rank == 0:
