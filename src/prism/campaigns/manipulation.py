@@ -49,10 +49,14 @@ class DemonstrationsEntry:
     episodes: int = 50
     """Demonstrations of every task."""
     seed: int = 1
-    """Seed of resets and experts."""
+    """Seed of resets and noise."""
+    noise: float = 0.0
+    """Standard deviation of noise on the hand's actions as they are executed."""
 
     def __post_init__(self) -> None:
         check_size("demonstrations", "episodes", self.episodes)
+        if self.noise < 0:
+            raise ValueError(f"demonstrations.noise must not be negative, got {self.noise}.")
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ class DemonstrationRun(PlannedRun):
     """How many."""
     image_size: int
     """Side of the images, pixels; 0 for none."""
+    noise: float
+    """Standard deviation of noise on the hand's actions."""
 
     verb: ClassVar[str] = "record"
     unit: ClassVar[str] = "demonstration"
@@ -53,7 +55,8 @@ class DemonstrationRun(PlannedRun):
         """Return the command that records what is missing."""
         words = [sys.executable, "-m", "prism.cli", "demos", "--suite", self.suite]
         words += ["--task", self.task, "--episodes", str(self.episodes), "--seed", str(self.seed)]
-        return [*words, "--image-size", str(self.image_size), "--out", str(self.path)]
+        words += ["--image-size", str(self.image_size), "--noise", f"{self.noise:g}"]
+        return [*words, "--out", str(self.path)]
 
     def check_config(self, path: Path) -> None:
         """Refuse a dataset of something else."""
@@ -62,6 +65,8 @@ class DemonstrationRun(PlannedRun):
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CampaignError(f"{path} is in the way: it is not of prism demos.") from error
         wanted = {key: getattr(self, key) for key in _KEYS}
+        # Datasets from before there was noise do not name it.
+        found = {"noise": 0.0} | found
         refuse_differences(path, {key: found.get(key) for key in _KEYS}, wanted)
 
     def count_updates(self) -> int:
@@ -80,7 +85,7 @@ class DemonstrationRun(PlannedRun):
         return list(self.path.with_name(f"{self.path.name}.partial").glob("*.npz"))
 
 
-_KEYS = ("suite", "task", "episodes", "image_size", "seed")
+_KEYS = ("suite", "task", "episodes", "image_size", "seed", "noise")
 """What makes two datasets the same."""
 
 
@@ -181,6 +186,7 @@ def plan_demonstrations(campaign: ManipulationCampaign, folder: Path) -> list[De
             task=find_task(entry.suite, entry.task).name,
             episodes=campaign.demonstrations.episodes,
             image_size=_image_size(campaign, entry),
+            noise=campaign.demonstrations.noise,
         )
         for entry in campaign.tasks
         if entry.demos is None

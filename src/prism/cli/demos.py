@@ -17,6 +17,7 @@ def demos(
     image_size: int = 64,
     seed: int = 1,
     hold: int = 8,
+    noise: float = 0.0,
     workers: int = 0,
 ) -> None:
     """Record demonstrations of a scripted expert from random resets.
@@ -33,6 +34,8 @@ def demos(
             preset state.
         seed: Seed of resets and experts.
         hold: Steps recorded after success.
+        noise: Standard deviation of noise on the hand's actions as they are executed; the actions
+            without it are recorded, so that demonstrations show how to recover.
         workers: Processes that record; 0: this one.
     """
     from prism._progress import Progress
@@ -41,7 +44,7 @@ def demos(
 
     chosen = find_task(suite, task)
     folder = out or Path("demos") / f"{suite}-{chosen.name}"
-    config = CollectionConfig(suite, chosen.name, episodes, image_size, seed, hold)
+    config = CollectionConfig(suite, chosen.name, episodes, image_size, seed, hold, noise)
     collection = Collection(config, folder, workers)
     print(f"{folder}: {episodes} demonstrations of {suite} {chosen.name}, '{chosen.instruction}'")
     missing = episodes - len(collection.done)

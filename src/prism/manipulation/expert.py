@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 class Expert(Protocol):
     """A scripted policy that looks at the privileged state of the environment it was made for.
 
-    Each suite has a ``make_expert(environment, seed)`` that returns one.
+    ``prism.manipulation.make.make_expert`` returns the one of an environment.
     """
 
     def reset(self) -> None:

@@ -42,13 +42,8 @@ def make_environment(
     return LiberoEnvironment(task, image_size=image_size, seed=seed, **options)
 
 
-def make_expert(environment: Environment, seed: int = 0) -> Expert:
-    """Build the scripted expert of an environment's task.
-
-    Args:
-        environment: What it acts in and looks into.
-        seed: Seed of what is random in it.
-    """
+def make_expert(environment: Environment) -> Expert:
+    """Build the scripted expert that acts in an environment and looks into it."""
     if environment.task.suite == "metaworld":
         from prism.manipulation.metaworld.environment import MetaWorldEnvironment
         from prism.manipulation.metaworld.expert import MetaWorldExpert
@@ -59,4 +54,4 @@ def make_expert(environment: Environment, seed: int = 0) -> Expert:
     from prism.manipulation.libero.environment import LiberoEnvironment
 
     assert isinstance(environment, LiberoEnvironment)
-    return LiberoExpert(environment, seed=seed)
+    return LiberoExpert(environment)

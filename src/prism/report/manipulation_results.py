@@ -16,8 +16,9 @@ from prism.report.measures import Measure
 CLEAN = "none"
 """Condition of the main table."""
 
-REFERENCES = ("mlp", "linear")
-"""Arms to compare with, unless told otherwise: the plain network of equal size, else LeRobot's."""
+REFERENCES = ("mlp", "mlp-larger", "linear")
+"""Arms to compare with, unless told otherwise: the plain network of equal size, else the one that
+is larger, else LeRobot's."""
 
 SUCCESS = Measure("success", "success", "%", 1, 1, 100.0)
 """The measure that counts under every condition."""

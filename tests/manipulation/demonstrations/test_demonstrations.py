@@ -10,10 +10,10 @@ pytest.importorskip("lerobot", reason="LeRobot is not installed")
 
 from prism.manipulation.demonstrations.cache import DemonstrationsError, load_demonstrations
 from prism.manipulation.demonstrations.collection import Collection, CollectionConfig
-from prism.manipulation.demonstrations.episode import load_episode
+from prism.manipulation.demonstrations.episode import load_episode, record
 from prism.manipulation.demonstrations.features import ACTION, OBJECTS, STATE, image_key
 from prism.manipulation.demonstrations.writing import write_dataset
-from prism.manipulation.make import make_environment
+from prism.manipulation.make import make_environment, make_expert
 from prism.manipulation.tasks import find_task
 
 CONFIG = CollectionConfig("metaworld", "reach-v3", episodes=2, image_size=32, seed=3)
@@ -98,6 +98,37 @@ def test_an_interrupted_collection_ends_like_any_other(attempts, tmp_path):
     for mine, other in zip(again.done, attempts.done, strict=True):
         assert mine.name == other.name
         np.testing.assert_array_equal(load_episode(mine).actions, load_episode(other).actions)
+
+
+def test_noise_is_executed_but_not_recorded(environment):
+    executed = []
+
+    class Watched:
+        """The environment, with its actions noted."""
+
+        def __getattr__(self, name):
+            return getattr(environment, name)
+
+        def step(self, action, images):
+            executed.append(np.array(action))
+            return environment.step(action, images=images)
+
+    expert = make_expert(environment)
+    options = {"seed": 5, "hold": 2, "images": False}
+    clean = record(environment, expert, **options)
+    noisy = record(Watched(), expert, **options, noise=0.3)
+    gaps = np.stack(executed) - noisy.actions
+    inside = np.abs(np.stack(executed)) < 1
+    assert np.all(gaps[:, -1] == 0)  # the fingers are left alone
+    assert 0.1 < np.abs(gaps[:, :-1][inside[:, :-1]]).mean() < 0.5
+    assert np.abs(noisy.states[5] - clean.states[5]).max() > 1e-4
+    environment.reset(seed=5, images=False)
+    first = expert.act()
+    np.testing.assert_array_equal(noisy.actions[0], first)
+    again = record(environment, expert, **options, noise=0.3)
+    np.testing.assert_array_equal(noisy.states, again.states)
+    with pytest.raises(ValueError, match="noise must not be negative"):
+        CollectionConfig("metaworld", "reach-v3", noise=-0.1)
 
 
 def test_a_collection_is_not_mixed_with_another(attempts, dataset):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prism.manipulation.experts import LiberoExpert, NoExpertError
+from prism.manipulation.experts import NoExpertError
 from prism.manipulation.experts.measure import run_episode
 from prism.manipulation.make import make_environment, make_expert
 from prism.manipulation.tasks import find_task
@@ -49,19 +49,6 @@ def test_the_same_state_gives_the_same_actions(open_environment):
 
     assert np.array_equal(*actions)
     assert np.abs(actions).max() <= 1.0
-
-
-def test_noise_follows_the_seed(open_environment):
-    environment = open_environment("libero_object", 0)
-    environment.reset(seed=5, images=False)
-    first, again, other = (
-        LiberoExpert(environment, seed=seed, noise=0.1).act() for seed in (1, 1, 2)
-    )
-
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
-    with pytest.raises(ValueError, match="noise must be at least 0"):
-        LiberoExpert(environment, noise=-0.1)
 
 
 def test_a_goal_without_a_skill_is_refused(open_environment):

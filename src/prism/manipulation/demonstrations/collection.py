@@ -51,10 +51,12 @@ class CollectionConfig:
     """Seed of resets and experts."""
     hold: int = 8
     """Steps recorded after success."""
+    noise: float = 0.0
+    """Standard deviation of what is added to the hand's actions when they are executed."""
 
     def __post_init__(self) -> None:
         check_size("demonstrations", "episodes", self.episodes)
-        for name in ("image_size", "seed", "hold"):
+        for name in ("image_size", "seed", "hold", "noise"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}.")
 
@@ -201,13 +203,14 @@ class Recorder:
         """Make one attempt; say whether it solved the task."""
         assert episode.seed is not None
         attempt = episode.seed - SEEDS_APART * self.config.seed
-        expert = make_expert(self.environment, episode.seed)
+        expert = make_expert(self.environment)
         found = record(
             self.environment,
             expert,
             seed=episode.seed,
             hold=self.config.hold,
             images=self.config.image_size > 0,
+            noise=self.config.noise,
         )
         if found is None:
             (self.folder / f"{attempt:06d}.failed").touch()

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from prism.manipulation.environment import Environment, Image, Observation
 from prism.manipulation.expert import Expert
 
+GRIPPER = "gripper"
+"""Name of the action that opens and closes the fingers."""
+
 
 @dataclass(frozen=True)
 class Episode:
@@ -32,18 +35,28 @@ class Episode:
 
 
 def record(
-    environment: Environment, expert: Expert, *, seed: int, hold: int, images: bool
+    environment: Environment,
+    expert: Expert,
+    *,
+    seed: int,
+    hold: int,
+    images: bool,
+    noise: float = 0.0,
 ) -> Episode | None:
     """Let an expert act from a random reset; return nothing if it does not solve the task.
 
     Args:
         environment: Where it acts.
         expert: Who acts.
-        seed: Seed of the reset.
+        seed: Seed of the reset and the noise.
         hold: Steps to go on after success, so that the last steps before it can be learned from
             with a whole chunk of actions.
         images: Whether images are recorded.
+        noise: Standard deviation of what is added to the actions of the hand when they are
+            executed. What is recorded is the action without it: how to get back on course.
     """
+    random = np.random.default_rng(seed)
+    spread = noise * np.array([name != GRIPPER for name in environment.action_names])
     observations: list[Observation] = []
     actions: list[NDArray[np.float32]] = []
     observation = environment.reset(seed=seed, images=images)
@@ -53,7 +66,8 @@ def record(
         action = expert.act()
         observations.append(observation)
         actions.append(np.asarray(action, dtype=np.float32))
-        step = environment.step(action, images=images)
+        executed = np.clip(action + spread * random.standard_normal(len(spread)), -1.0, 1.0)
+        step = environment.step(executed.astype(np.float32), images=images)
         observation = step.observation
         if left is not None:
             left -= 1

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from prism.manipulation.experts.controller import CLOSED, OPEN, Command, facing, nearest_turn
 from prism.manipulation.experts.grasps import DOWN
 from prism.manipulation.experts.scene import Pose, Scene
-from prism.manipulation.experts.skills import Skill, move, rise, stay
+from prism.manipulation.experts.skills import Skill, comes_no_nearer, move, rise, stay
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,13 @@ def is_shut(scene: Scene, name: str) -> bool:
 
 
 def open_drawer(scene: Scene, name: str, *, ajar: bool = False) -> Skill:
-    """Take the handle from ahead and above, and pull it open, or ajar."""
+    """Take the handle from ahead, one finger above it and one below, and pull it open, or ajar."""
     drawer = DRAWERS[scene.category(name)][scene.region(name)]
     end = drawer.ajar if ajar else drawer.opened
     frame = scene.joint_frame(name)
     out = -frame.rotation[:, 1]
-    ahead = DOWN * np.cos(1.1) - out * np.sin(1.1)
+    # From above, fingers slip off the bar at the slightest disturbance.
+    ahead = DOWN * np.cos(1.5) - out * np.sin(1.5)
     across = np.cross(ahead, frame.rotation[:, 0])
     rotation = nearest_turn(facing(ahead, across), scene.hand().rotation)
     at = Pose(frame.at(drawer.handle), rotation)
@@ -86,7 +87,8 @@ def open_drawer(scene: Scene, name: str, *, ajar: bool = False) -> Skill:
     yield from rise(scene, behind.position[2], OPEN)
     yield from move(scene, behind.moved((0, 0, 0.05)), OPEN, near=0.03, turned=0.2, patience=120)
     yield from move(scene, behind, OPEN, near=0.015, turned=0.08)
-    yield from move(scene, at, OPEN, near=0.006, patience=40)
+    # The palm meets the handle a little before the fingers' middle does.
+    yield from move(scene, at, OPEN, near=0.006, patience=40, until=comes_no_nearer(scene, at))
     yield from stay(scene, CLOSED, 10)
     pulled = scene.hand().moved(out * (scene.joint(name) - end + 0.03))
     # The drawers are damped: pulled faster, the handle slips out of the fingers.

@@ -18,26 +18,12 @@ class LiberoExpert:
 
     Args:
         environment: What it acts in and looks into.
-        seed: Of the noise.
-        noise: Standard deviation of what is added to the six actions of the hand, so that
-            demonstrations show how to recover.
         gains: Of the proportional control.
     """
 
-    def __init__(
-        self,
-        environment: LiberoEnvironment,
-        *,
-        seed: int = 0,
-        noise: float = 0.0,
-        gains: Gains | None = None,
-    ) -> None:
-        if noise < 0:
-            raise ValueError(f"noise must be at least 0, got {noise}.")
+    def __init__(self, environment: LiberoEnvironment, *, gains: Gains | None = None) -> None:
         self.environment = environment
-        self.noise = noise
         self.gains = gains or Gains()
-        self._random = np.random.default_rng(seed)
         self._scene: Scene | None = None
         self._commands: Skill = iter(())
 
@@ -54,7 +40,6 @@ class LiberoExpert:
             self.reset()
         assert self._scene is not None
         action = act(self._scene.hand(), next(self._commands), self.gains)
-        action[:6] += self.noise * self._random.standard_normal(6)
         return np.clip(action, -1.0, 1.0).astype(np.float32)
 
 

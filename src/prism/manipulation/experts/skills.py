@@ -44,6 +44,21 @@ def move(
         yield Command(to, fingers, speed)
 
 
+def comes_no_nearer(scene: Scene, to: Pose, steps: int = 6) -> Callable[[], bool]:
+    """Return what tells, asked once a step, that something holds the hand back.
+
+    A wait there would be in every demonstration, and a policy that sees the same thing step after
+    step cannot learn when it ends.
+    """
+    far: list[float] = []
+
+    def ask() -> bool:
+        far.append(float(np.linalg.norm(scene.hand().position - to.position)))
+        return len(far) > steps and far[-1] > far[-1 - steps] - 0.001
+
+    return ask
+
+
 def stay(scene: Scene, fingers: float, steps: int) -> Skill:
     """Keep the pose while the fingers move."""
     pose = scene.hand()
