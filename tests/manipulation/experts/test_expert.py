@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from prism.manipulation.demonstrations.episode import record
 from prism.manipulation.experts import NoExpertError
 from prism.manipulation.experts.measure import run_episode
 from prism.manipulation.make import make_environment, make_expert
@@ -33,6 +34,23 @@ def test_an_expert_solves_its_task(open_environment, suite, task):
 
     assert success
     assert steps < environment.task.horizon
+
+
+@pytest.mark.slow
+def test_a_drawer_is_opened_without_waits_and_in_spite_of_noise(open_environment):
+    environment = open_environment("libero_goal", 0)
+    options = {"seed": 3, "hold": 0, "images": False}
+
+    clean = record(environment, make_expert(environment), **options)
+    noisy = record(environment, make_expert(environment), **options, noise=0.1)
+
+    assert clean is not None
+    moved = np.linalg.norm(np.diff(clean.states[:, :3], axis=0), axis=1)
+    gripped = np.abs(np.diff(clean.states[:, 6:], axis=0)).max(axis=1)
+    still = (moved < 5e-4) & (gripped < 5e-4)
+    longest = max(len(run) for run in "".join("x" if one else " " for one in still).split())
+    assert longest <= 8
+    assert noisy is not None
 
 
 def test_the_same_state_gives_the_same_actions(open_environment):
