@@ -109,6 +109,21 @@ def test_policies_wait_for_their_demonstrations(tmp_path):
         read_state(record)
 
 
+def test_noise_of_the_demonstrations_is_asked_for_and_checked(tmp_path):
+    wanted = campaign(demonstrations={"episodes": 2, "noise": 0.1})
+    (record,) = plan_demonstrations(wanted, tmp_path)
+    command = record.train_command(resume=False)
+    assert command[command.index("--noise") + 1] == "0.1"
+    meta = record.path / "meta"
+    meta.mkdir(parents=True)
+    without = {"suite": "metaworld", "task": "reach-v3", "episodes": 2, "image_size": 0, "seed": 1}
+    (meta / "prism.json").write_text(json.dumps({"collection": without}))
+    with pytest.raises(CampaignError, match=r"noise is 0.0 there and 0.1 in the campaign"):
+        read_state(record)
+    (meta / "prism.json").write_text(json.dumps({"collection": without | {"noise": 0.1}}))
+    assert read_state(record).trained
+
+
 def test_demonstrations_that_are_there_are_used(tmp_path):
     tasks = [{**SMALL["tasks"][0], "demos": "somebody/reach"}]
     book = Book(campaign(tasks=tasks), tmp_path)
@@ -156,6 +171,7 @@ def test_seeds_come_before_tasks_and_arms(tmp_path):
         ({"tasks": [{"name": "demos", "suite": "metaworld", "task": "0"}]}, "cannot be the name"),
         ({"evaluation": {"conditions": ["nominal"]}}, "Unknown condition 'nominal'"),
         ({"seeds": [1, 1]}, "seeds must differ; twice: 1"),
+        ({"demonstrations": {"noise": -0.1}}, "noise must not be negative, got -0.1"),
         ({"tuning": {"seeds": [901]}}, "tuning"),
     ],
 )
