@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from prism.manipulation.experts.controller import CLOSED, OPEN, Command, facing, nearest_turn
 from prism.manipulation.experts.grasps import DOWN
 from prism.manipulation.experts.scene import Pose, Scene
-from prism.manipulation.experts.skills import Skill, comes_no_nearer, move, rise, stay
+from prism.manipulation.experts.skills import Skill, is_blocked, move, rise, stay
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def open_drawer(scene: Scene, name: str, *, ajar: bool = False) -> Skill:
     yield from move(scene, behind.moved((0, 0, 0.05)), OPEN, near=0.03, turned=0.2, patience=120)
     yield from move(scene, behind, OPEN, near=0.015, turned=0.08)
     # The palm meets the handle a little before the fingers' middle does.
-    yield from move(scene, at, OPEN, near=0.006, patience=40, until=comes_no_nearer(scene, at))
+    yield from move(scene, at, OPEN, near=0.006, patience=40, until=is_blocked(scene, at))
     yield from stay(scene, CLOSED, 10)
     pulled = scene.hand().moved(out * (scene.joint(name) - end + 0.03))
     # The drawers are damped: pulled faster, the handle slips out of the fingers.

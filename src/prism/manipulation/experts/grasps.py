@@ -41,8 +41,6 @@ class Rim:
     """Of the ring, in the frame of the object."""
     depth: float = 0.022
     """Below the rim."""
-    behind: bool = False
-    """Whether it is taken on a side that does not lead on the way to its goal."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,6 @@ GRASPS: dict[str, Grasp] = {
     "akita_black_bowl": Rim(radius=0.044),
     "white_yellow_mug": Rim(radius=0.040, centre=(-0.018, 0.0)),
     "porcelain_mug": Rim(radius=0.039, centre=(0.017, 0.0)),
-    "plate": Rim(radius=0.058, depth=0.005, behind=True),
     "moka_pot": Part(point=(0.0, 0.071, 0.035), closing=(1.0, 0.0, 0.0)),
 }
 """Grasps by category; everything else is taken across."""
@@ -94,16 +91,12 @@ def plan_grasp(scene: Scene, name: str, goal: Array, how: Grasp | None = None) -
     """
     grasp = how or GRASPS.get(scene.category(name), Across())
     hand, others = scene.hand(), scene.obstacles(name)
-    centre = scene.pose(name).position
-    way = goal - centre
+    way = goal - scene.pose(name).position
 
     def cost(hold: Hold) -> float:
         cost = turn_between(hold.pose.rotation, hand.rotation)
         cost += _crowding(others, hold) + 0.3 * _crowding(others, hold.moved(way))
         cost += 0.5 if hold.width < WIDE else 0.0
-        if isinstance(grasp, Rim) and grasp.behind:
-            side = hold.pose.position - centre
-            cost += max(0.0, 3.0 * float(side @ way) / float(np.linalg.norm(way) * grasp.radius))
         return cost
 
     return min(

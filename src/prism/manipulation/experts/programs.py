@@ -19,7 +19,7 @@ from prism.manipulation.experts.articulated import (
 )
 from prism.manipulation.experts.grasps import Grasp, Part
 from prism.manipulation.experts.scene import Array, Goal, Scene
-from prism.manipulation.experts.skills import Skill, grasp, insert, place, slide
+from prism.manipulation.experts.skills import Skill, grasp, insert, place, push
 
 
 class NoExpertError(ValueError):
@@ -59,7 +59,7 @@ SPOTS: dict[tuple[str, str], Spot] = {
 }
 """Spots by category and region; everywhere else things go to the middle."""
 
-SLIDING = ("plate",)
+PUSHED = ("plate",)
 """Categories that are too flat to be lifted."""
 
 
@@ -129,10 +129,11 @@ def _put(scene: Scene, thing: str, target: str) -> Skill:
     sharing = [goal[1] for goal in scene.goals if goal[-1] == target]
     side = 0.0 if len(sharing) < 2 else (-1.0, 1.0)[sharing.index(thing)]
     goal = scene.pose(target).at(np.array(spot.offset) + side * np.array(spot.spread))
+    if scene.category(thing) in PUSHED:
+        yield from push(scene, thing, goal)
+        return
     yield from grasp(scene, thing, goal, spot.grasp)
-    if scene.category(thing) in SLIDING:
-        yield from slide(scene, thing, goal)
-    elif any(spot.enter):
+    if any(spot.enter):
         enter = scene.pose(target).rotation @ np.array(spot.enter)
         yield from insert(scene, thing, goal, enter)
     elif spot.aligned:

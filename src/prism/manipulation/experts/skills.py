@@ -6,18 +6,24 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from prism.manipulation.experts.controller import CLOSED, KEEP, OPEN, Command, turn_between
-from prism.manipulation.experts.grasps import WIDE, Grasp, plan_grasp, room
+from prism.manipulation.experts.controller import (
+    CLOSED,
+    KEEP,
+    OPEN,
+    Command,
+    facing,
+    nearest_turn,
+    turn_between,
+)
+from prism.manipulation.experts.grasps import DOWN, WIDE, Grasp, plan_grasp, room
 from prism.manipulation.experts.scene import Array, Pose, Scene
 
 Skill = Iterator[Command]
 
 _ABOVE = 0.10
 """How far behind a grasp the hand lines up."""
-_BENDS = np.array(
-    [(1.0, 1.0), (0.3, 0.6), (0.6, 0.3), (0.0, 0.6), (0.6, 0.0), (0.0, 1.0), (1.0, 0.0)]
-) @ np.eye(2, 3)
-"""Where a way turns, as fractions of its length along x and y; the straight one first."""
+_LEAN = 0.6
+"""Angle from the vertical of a hand that pushes."""
 _MARGIN = 0.04
 """How far above other things the hand and what it holds travel."""
 
@@ -44,8 +50,8 @@ def move(
         yield Command(to, fingers, speed)
 
 
-def comes_no_nearer(scene: Scene, to: Pose, steps: int = 6) -> Callable[[], bool]:
-    """Return what tells, asked once a step, that something holds the hand back.
+def is_stuck(distance: Callable[[], float], steps: int = 6) -> Callable[[], bool]:
+    """Return what tells, asked once a step, that a distance does not shrink any more.
 
     A wait there would be in every demonstration, and a policy that sees the same thing step after
     step cannot learn when it ends.
@@ -53,10 +59,15 @@ def comes_no_nearer(scene: Scene, to: Pose, steps: int = 6) -> Callable[[], bool
     far: list[float] = []
 
     def ask() -> bool:
-        far.append(float(np.linalg.norm(scene.hand().position - to.position)))
+        far.append(distance())
         return len(far) > steps and far[-1] > far[-1 - steps] - 0.001
 
     return ask
+
+
+def is_blocked(scene: Scene, to: Pose) -> Callable[[], bool]:
+    """Return what tells, asked once a step, that something holds the hand back."""
+    return is_stuck(lambda: float(np.linalg.norm(scene.hand().position - to.position)))
 
 
 def stay(scene: Scene, fingers: float, steps: int) -> Skill:
@@ -169,31 +180,35 @@ def come_out(scene: Scene, name: str) -> Skill:
     yield from move(scene, up.moved(way), CLOSED, near=0.015)
 
 
-def slide(scene: Scene, name: str, point: Array) -> Skill:
-    """Move a held object over the table to a point, around other things, let go, back off."""
-    for stop in _way_around(scene, name, point):
-        way = stop - scene.pose(name).position
-        end = scene.hand().moved((way[0], way[1], 0.0))
-        yield from move(scene, end, CLOSED, near=0.008, speed=0.4)
-    yield from stay(scene, OPEN, 6)
+def push(scene: Scene, name: str, point: Array) -> Skill:
+    """Push an object over the table until it is at a point, open fingers on both sides of its back.
+
+    The hand leans over the object, so that there may be a wall close behind it.
+    """
+    corners = scene.boxes(name).corners()
+    radius, table = np.ptp(corners[:, :2], axis=0).max() / 2, corners[:, 2].min()
+
+    def behind(gap: float, height: float) -> Pose:
+        centre = scene.pose(name).position
+        way = np.array([*(point - centre)[:2], 0.0])
+        way /= np.linalg.norm(way)
+        rotation = facing(np.cos(_LEAN) * DOWN - np.sin(_LEAN) * way, np.cross(way, DOWN))
+        back = centre - (radius + gap) * way
+        at = np.array([back[0], back[1], table + height])
+        return Pose(at, nearest_turn(rotation, scene.hand().rotation))
+
+    def left() -> float:
+        return float(np.linalg.norm((point - scene.pose(name).position)[:2]))
+
+    start = behind(0.03, 0.014)
+    over = start.moved(-0.12 * start.rotation[:, 2])
+    yield from move(scene, over, OPEN, near=0.02, turned=0.15, patience=120)
+    yield from move(scene, start, OPEN, near=0.012, until=is_blocked(scene, start))
+    stuck = is_stuck(left, 12)
+    while left() > 0.02 and not stuck():
+        # Aimed below the table, the fingers stay down and do not climb onto the object.
+        yield Command(behind(-0.04, 0.0), OPEN, 0.7)
     yield from rise(scene, scene.hand().position[2] + 0.08, OPEN)
-
-
-def _way_around(scene: Scene, name: str, point: Array) -> list[Array]:
-    """Return stops of the first way near to a point on which a sliding object meets nothing."""
-    start = scene.pose(name).position
-    shape = scene.boxes(name).corners() - start
-    others = scene.obstacles(name, "world")
-    sides = [(x, y) for x in (0.0, 0.02, -0.02) for y in (0.0, 0.02, -0.02)]
-    steps = np.linspace(0.0, 1.0, 12)[:, None]
-    for bend in _BENDS:
-        for x, y in sorted(sides, key=lambda side: abs(side[0]) + abs(side[1])):
-            end = np.array([point[0] + x, point[1] + y, start[2]])
-            turn = start + (end - start) * bend
-            path = np.concatenate([start + steps * (turn - start), turn + steps * (end - turn)])
-            if others.distance((path[:, None] + shape).reshape(-1, 3)) > 0.005:
-                return [turn, end]
-    return [point]
 
 
 def rise(scene: Scene, height: float, fingers: float) -> Skill:
