@@ -25,7 +25,8 @@ def open_environment(libero):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("suite", "task"), [("libero_object", 1), ("libero_goal", 0), ("libero_goal", 7)]
+    ("suite", "task"),
+    [("libero_object", 1), ("libero_goal", 0), ("libero_goal", 5), ("libero_goal", 7)],
 )
 def test_an_expert_solves_its_task(open_environment, suite, task):
     environment = open_environment(suite, task)
