@@ -6,7 +6,8 @@ VENV ?= .venv
 VENV_ALL ?= .venv-all
 BIN := $(VENV)/bin
 ALL := $(VENV_ALL)/bin
-# An environment is rebuilt when, and only when, the dependency files change.
+# An environment is rebuilt when, and only when, the dependency files change: by their content, not by
+# their dates, which a fresh clone renews.
 hash = $(shell cat pyproject.toml plugins/lerobot_policy_prism/pyproject.toml $(1) | sha256sum | cut -c1-16)
 READY := $(VENV)/.ready-$(call hash,constraints.txt)
 READY_ALL := $(VENV_ALL)/.ready-$(call hash,constraints-all.txt)
@@ -33,10 +34,10 @@ define relink
 	  || $(1)/bin/pip install --quiet --disable-pip-version-check --no-deps $(2)
 endef
 
-$(READY): pyproject.toml constraints.txt
+$(READY):
 	$(call install,$(VENV),constraints.txt,-e '.[test]',a few minutes)
 
-$(READY_ALL): pyproject.toml constraints-all.txt
+$(READY_ALL):
 	$(call install,$(VENV_ALL),constraints-all.txt,-e '.[all$(comma)test]' -e plugins/lerobot_policy_prism,ten minutes and 10 GB)
 
 setup: $(READY)  ## Install locomotion and the tools into .venv
