@@ -171,7 +171,7 @@ def test_seeds_come_before_tasks_and_arms(tmp_path):
         ({"tasks": [{"name": "demos", "suite": "metaworld", "task": "0"}]}, "cannot be the name"),
         ({"evaluation": {"conditions": ["nominal"]}}, "Unknown condition 'nominal'"),
         ({"seeds": [1, 1]}, "seeds must differ; twice: 1"),
-        ({"demonstrations": {"noise": -0.1}}, "noise must not be negative, got -0.1"),
+        ({"demonstrations": {"noise": -0.1}}, "noise must be 0 or more, got -0.1"),
         ({"tuning": {"seeds": [901]}}, "tuning"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,8 +56,8 @@ class DemonstrationsEntry:
 
     def __post_init__(self) -> None:
         check_size("demonstrations", "episodes", self.episodes)
-        if self.noise < 0:
-            raise ValueError(f"demonstrations.noise must not be negative, got {self.noise}.")
+        if not 0 <= self.noise < math.inf:
+            raise ValueError(f"demonstrations.noise must be 0 or more, got {self.noise}.")
 
 
 @dataclass(frozen=True)

@@ -127,8 +127,9 @@ def test_noise_is_executed_but_not_recorded(environment):
     np.testing.assert_array_equal(noisy.actions[0], first)
     again = record(environment, expert, **options, noise=0.3)
     np.testing.assert_array_equal(noisy.states, again.states)
-    with pytest.raises(ValueError, match="noise must not be negative"):
-        CollectionConfig("metaworld", "reach-v3", noise=-0.1)
+    for wrong in (-0.1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="noise must be 0 or more"):
+            CollectionConfig("metaworld", "reach-v3", noise=wrong)
 
 
 def test_a_collection_is_not_mixed_with_another(attempts, dataset):

@@ -12,6 +12,7 @@ one that was not. Attempts are kept beside the dataset until all are there::
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -57,8 +58,8 @@ class CollectionConfig:
     def __post_init__(self) -> None:
         check_size("demonstrations", "episodes", self.episodes)
         for name in ("image_size", "seed", "hold", "noise"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}.")
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}.")
 
     @property
     def most_attempts(self) -> int:
