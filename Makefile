@@ -30,7 +30,7 @@ endef
 
 # $(call relink,environment,packages): a reused environment may still point at another checkout.
 define relink
-	@test "$$(cd /tmp && $(abspath $(1))/bin/python -c 'import prism, os; print(os.path.realpath(prism.__path__[0]))' 2>/dev/null)" = "$$(realpath src/prism)" \
+	@test "$$(cd /tmp && $(abspath $(1))/bin/python -c 'import prism_motor, os; print(os.path.realpath(prism_motor.__path__[0]))' 2>/dev/null)" = "$$(realpath src/prism_motor)" \
 	  || $(1)/bin/pip install --quiet --disable-pip-version-check --no-deps $(2)
 endef
 

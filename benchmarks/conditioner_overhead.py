@@ -27,7 +27,7 @@ import torch
 from lerobot.configs.types import FeatureType, PolicyFeature
 from torch import Tensor
 
-from prism.integrations.lerobot import PrismDiffusionConfig, PrismDiffusionPolicy
+from prism_motor.integrations.lerobot import PrismDiffusionConfig, PrismDiffusionPolicy
 
 TARGET = 1.03
 """Most that a step with PRISM may take, relative to LeRobot's."""

@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from prism.nn import ExplicitLayer, PolynomialLayer, ProductLayer
+from prism_motor.nn import ExplicitLayer, PolynomialLayer, ProductLayer
 
 D, R = 705, 256
 TARGETS = {("fwd+bwd", 4096): 1.25, ("fwd+bwd", 1): 1.6}

@@ -30,12 +30,12 @@ import gymnasium
 import numpy as np
 import torch
 
-from prism.learn.presets import make_config
-from prism.learn.trainer import Trainer
-from prism.locomotion.env import VelocityEnv
-from prism.locomotion.presets import TASKS
-from prism.sim.robots import make_robot
-from prism.sim.scene import build_model, import_mujoco
+from prism_motor.learn.presets import make_config
+from prism_motor.learn.trainer import Trainer
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.presets import TASKS
+from prism_motor.sim.robots import make_robot
+from prism_motor.sim.scene import build_model, import_mujoco
 
 mujoco = import_mujoco()
 rollout = importlib.import_module("mujoco.rollout")

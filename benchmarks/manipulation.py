@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prism.manipulation.environment import Environment
-from prism.manipulation.libero.package import import_libero
-from prism.manipulation.libero.preparation import NotPreparedError, ensure_prepared
-from prism.manipulation.libero.problem import load_states
-from prism.manipulation.make import make_environment
-from prism.manipulation.tasks import Task, find_task
+from prism_motor.manipulation.environment import Environment
+from prism_motor.manipulation.libero.package import import_libero
+from prism_motor.manipulation.libero.preparation import NotPreparedError, ensure_prepared
+from prism_motor.manipulation.libero.problem import load_states
+from prism_motor.manipulation.make import make_environment
+from prism_motor.manipulation.tasks import Task, find_task
 
 CHUNK, SEEN, SIZE = 8, 2, 128
 REST = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0])

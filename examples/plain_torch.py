@@ -8,7 +8,7 @@ import argparse
 import torch
 from torch import Tensor, nn
 
-from prism.nn import PolynomialLayer, parameter_groups
+from prism_motor.nn import PolynomialLayer, parameter_groups
 
 NAMES = ["torque", "velocity", "position", "height", "pitch", "current"]
 

@@ -10,8 +10,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 
-from prism.integrations.stable_baselines3 import PrismActorCriticPolicy
-from prism.nn import PolynomialLayer
+from prism_motor.integrations.stable_baselines3 import PrismActorCriticPolicy
+from prism_motor.nn import PolynomialLayer
 
 
 def main() -> None:

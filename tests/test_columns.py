@@ -1,4 +1,4 @@
-from prism._columns import align_columns
+from prism_motor._columns import align_columns
 
 
 def test_the_first_column_is_flush_left_and_the_others_right():

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from prism.export import ExportError, ParityError, check_parity, export_onnx, export_torchscript
-from prism.nn import (
+from prism_motor.export import ExportError, ParityError, check_parity, export_onnx, export_torchscript
+from prism_motor.nn import (
     INTERACTIONS,
     PolynomialConditioner,
     PolynomialLayer,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import prism
-from prism._extras import MissingExtraError, missing_extra
+import prism_motor
+from prism_motor._extras import MissingExtraError, missing_extra
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,22 +24,22 @@ def test_prism_nn_imports_torch_alone():
     code = """
 import sys, torch
 before = set(sys.modules)
-import prism, prism.nn
+import prism_motor, prism_motor.nn
 names = {name.split(".")[0] for name in set(sys.modules) - before}
-foreign = {n for n in names if n != "prism" and n != "torch" and n not in sys.stdlib_module_names}
+foreign = {n for n in names if n != "prism_motor" and n != "torch" and n not in sys.stdlib_module_names}
 assert not foreign, foreign
-assert prism.nn.build_actor("gated", 8, 2)(torch.randn(3, 8)).shape == (3, 2)
+assert prism_motor.nn.build_actor("gated", 8, 2)(torch.randn(3, 8)).shape == (3, 2)
 """
     result = run_python(code)
     assert result.returncode == 0, result.stderr
 
 
 def test_version_is_the_distributions():
-    assert metadata.version("prism-motor") == prism.__version__
+    assert metadata.version("prism-motor") == prism_motor.__version__
 
 
 def test_types_are_shipped():
-    assert (Path(prism.__path__[0]) / "py.typed").exists()
+    assert (Path(prism_motor.__path__[0]) / "py.typed").exists()
 
 
 def test_extras_exist_and_core_needs_torch_alone():
@@ -57,7 +57,7 @@ def test_constraints_pin_exact_versions():
 
 
 def test_missing_extra_names_the_command():
-    error = missing_extra("prism.export", "deploy", ImportError("no", name="onnx"))
+    error = missing_extra("prism_motor.export", "deploy", ImportError("no", name="onnx"))
     assert isinstance(error, MissingExtraError)
     assert isinstance(error, ImportError)
     assert "onnx" in str(error)
@@ -67,8 +67,8 @@ def test_missing_extra_names_the_command():
 @pytest.mark.parametrize(
     ("module", "blocked", "extra"),
     [
-        ("prism.integrations.rsl_rl", "rsl_rl", "locomotion"),
-        ("prism.integrations.stable_baselines3", "stable_baselines3", "sb3"),
+        ("prism_motor.integrations.rsl_rl", "rsl_rl", "locomotion"),
+        ("prism_motor.integrations.stable_baselines3", "stable_baselines3", "sb3"),
     ],
 )
 def test_every_optional_part_names_its_extra(module, blocked, extra):

@@ -68,7 +68,7 @@ def _single_file():
 
 def test_all_promised_snippets_are_there():
     text = "\n".join(SNIPPETS)
-    for word in ("prism.nn", "rsl_rl", "stable_baselines3", "prism.export"):
+    for word in ("prism_motor.nn", "rsl_rl", "stable_baselines3", "prism_motor.export"):
         assert word in text
 
 

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from prism.analysis.compliance_sweep import SweepConfig, run_sweep, write_sweep
-from prism.analysis.manipulators import load_manipulators
-from prism.cli import main
-from prism.manipulation.compliance import find_compliance
-from prism.manipulation.compliance.sweep import Grid, choose
+from prism_motor.analysis.compliance_sweep import SweepConfig, run_sweep, write_sweep
+from prism_motor.analysis.manipulators import load_manipulators
+from prism_motor.cli import main
+from prism_motor.manipulation.compliance import find_compliance
+from prism_motor.manipulation.compliance.sweep import Grid, choose
 
 
 @pytest.fixture(scope="module")

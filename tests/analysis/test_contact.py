@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from prism.analysis.contact_figure import crop
-from prism.analysis.contact_files import make_table, write_contacts
-from prism.analysis.contact_records import (
+from prism_motor.analysis.contact_figure import crop
+from prism_motor.analysis.contact_files import make_table, write_contacts
+from prism_motor.analysis.contact_records import (
     SHOWN,
     Episode,
     Record,
@@ -13,11 +13,11 @@ from prism.analysis.contact_records import (
     measure,
     typical,
 )
-from prism.analysis.contact_study import ContactConfig, make_contenders, record_contacts
-from prism.analysis.manipulators import is_manipulation, load_manipulators
-from prism.manipulation.contact import ContactTrace, diagnose
-from prism.manipulation.rollout import Outcome
-from prism.runs import RunError
+from prism_motor.analysis.contact_study import ContactConfig, make_contenders, record_contacts
+from prism_motor.analysis.manipulators import is_manipulation, load_manipulators
+from prism_motor.manipulation.contact import ContactTrace, diagnose
+from prism_motor.manipulation.rollout import Outcome
+from prism_motor.runs import RunError
 
 DT = 0.05
 

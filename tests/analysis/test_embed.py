@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism.analysis.embed import EmbedConfig, NotComparableError, embed, match, project
-from prism.analysis.embed_files import make_table
-from prism.analysis.rollouts import Columns, Rollout
-from prism.analysis.subjects import Subject
-from prism.analysis.telling_apart import shuffle_labels, tell_apart
-from prism.cli import main
+from prism_motor.analysis.embed import EmbedConfig, NotComparableError, embed, match, project
+from prism_motor.analysis.embed_files import make_table
+from prism_motor.analysis.rollouts import Columns, Rollout
+from prism_motor.analysis.subjects import Subject
+from prism_motor.analysis.telling_apart import shuffle_labels, tell_apart
+from prism_motor.cli import main
 from tests.analysis.policies import small_policy
 
 ROBOTS = np.tile(np.repeat(np.arange(20), 15), 3)

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prism.analysis.explain import explain
-from prism.analysis.explain_files import table, to_json, write_explanation
-from prism.analysis.explanation import ExplainConfig
-from prism.analysis.names import GROUPS
-from prism.cli import main
+from prism_motor.analysis.explain import explain
+from prism_motor.analysis.explain_files import table, to_json, write_explanation
+from prism_motor.analysis.explanation import ExplainConfig
+from prism_motor.analysis.names import GROUPS
+from prism_motor.cli import main
 from tests.analysis.policies import small_policy
 
 QUICK = ExplainConfig(envs=4, seconds=1.0, states=60, top=3, draws=3, closed_loop=False)
@@ -129,7 +129,7 @@ def test_mlps_are_refused_before_anything_starts(make_run, capsys, monkeypatch, 
     def build(*_, **__):
         raise AssertionError("a simulation was started")
 
-    monkeypatch.setattr("prism.analysis.recording.VelocityEnv", build)
+    monkeypatch.setattr("prism_motor.analysis.recording.VelocityEnv", build)
     out = tmp_path / "out"
     code, message = run_cli(capsys, "explain", make_run("mlp"), "--out", out)
     assert code == 2

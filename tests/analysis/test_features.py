@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from prism.analysis.features import feature_names, read_features
+from prism_motor.analysis.features import feature_names, read_features
 
 
 @pytest.fixture(scope="module")

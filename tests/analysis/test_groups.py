@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from prism.analysis.groups import (
+from prism_motor.analysis.groups import (
     PAIRS,
     group_masks,
     learned_strength,
@@ -11,9 +11,9 @@ from prism.analysis.groups import (
     pair_terms,
     untrained_squares,
 )
-from prism.analysis.named_products import branch_forms
-from prism.analysis.names import GROUPS, name_inputs
-from prism.analysis.products import products_of
+from prism_motor.analysis.named_products import branch_forms
+from prism_motor.analysis.names import GROUPS, name_inputs
+from prism_motor.analysis.products import products_of
 from tests.analysis.policies import small_policy
 
 

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from prism.analysis.names import GROUPS, InputName, name_inputs, role_of
-from prism.locomotion.env import VelocityEnv
-from prism.locomotion.observations import actor_names
-from prism.locomotion.presets import TASKS
+from prism_motor.analysis.names import GROUPS, InputName, name_inputs, role_of
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.observations import actor_names
+from prism_motor.locomotion.presets import TASKS
 
 
 @pytest.mark.parametrize("preset", ["paper", "laptop", "quadruped"])
@@ -31,7 +31,7 @@ def test_a_value_put_into_the_task_appears_under_its_name():
     """Change one thing at a time in a noise-free environment and see which names change."""
     from dataclasses import replace
 
-    from prism.locomotion.conditions import find_condition
+    from prism_motor.locomotion.conditions import find_condition
 
     task = find_condition("nominal").apply(TASKS["laptop"])
     task = replace(task, start_joint_noise=0.0)

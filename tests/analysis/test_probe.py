@@ -4,14 +4,14 @@ import shutil
 import numpy as np
 import pytest
 
-from prism.analysis.probe_core import ANY_ARM
-from prism.analysis.probe_files import collect_findings
-from prism.analysis.probe_study import ProbeConfig, run_study, untrained
-from prism.analysis.probe_summary import collect_gains, collect_rows
-from prism.analysis.probe_windows import TARGETS
-from prism.analysis.subjects import load_subjects, same_layout
-from prism.cli import main
-from prism.runs import RunError
+from prism_motor.analysis.probe_core import ANY_ARM
+from prism_motor.analysis.probe_files import collect_findings
+from prism_motor.analysis.probe_study import ProbeConfig, run_study, untrained
+from prism_motor.analysis.probe_summary import collect_gains, collect_rows
+from prism_motor.analysis.probe_windows import TARGETS
+from prism_motor.analysis.subjects import load_subjects, same_layout
+from prism_motor.cli import main
+from prism_motor.runs import RunError
 
 SMALL = {"envs": 10, "seconds": 1.2}
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from prism.analysis.manipulators import load_manipulators
-from prism.analysis.probe_contact import (
+from prism_motor.analysis.manipulators import load_manipulators
+from prism_motor.analysis.probe_contact import (
     CONTACT,
     TARGETS,
     ContactProbeConfig,
@@ -15,10 +15,10 @@ from prism.analysis.probe_contact import (
     run_contact_study,
     untrained_policy,
 )
-from prism.analysis.probe_core import ANY_ARM
-from prism.analysis.probe_summary import collect_gains, collect_rows
-from prism.cli import main
-from prism.manipulation.contact import ContactTrace
+from prism_motor.analysis.probe_core import ANY_ARM
+from prism_motor.analysis.probe_summary import collect_gains, collect_rows
+from prism_motor.cli import main
+from prism_motor.manipulation.contact import ContactTrace
 
 
 def make_trace(force, seed=0):
@@ -86,7 +86,7 @@ def test_features_are_those_of_the_conditioner(manipulators):
     found = read_policy(prism, seen)
     assert list(found) == ["raw", "first_order", "polynomial", "conditioner"]
     # Normalised by hand: states between the demonstrations' extremes to -1 .. 1.
-    from prism.runs import Run
+    from prism_motor.runs import Run
 
     tensors = Run.open(manipulators[1].path).load().tensors
     low = tensors["statistics/observation.state/min"]

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from prism.analysis.probe_data import join_windows
-from prism.analysis.probe_windows import TARGETS, cut_windows
-from prism.analysis.quantities import TOTALS
-from prism.analysis.rollouts import Columns, Rollout
+from prism_motor.analysis.probe_data import join_windows
+from prism_motor.analysis.probe_windows import TARGETS, cut_windows
+from prism_motor.analysis.quantities import TOTALS
+from prism_motor.analysis.rollouts import Columns, Rollout
 
 FRAMES, HEIGHT = 3, 0.78
 JUMPING = ("command_forward[t]", "command_sideways[t]", "command_yaw[t]", "yaw[t]")

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from prism.analysis.quantities import QuantityMeter, orientation_error
-from prism.locomotion.conditions import find_condition
-from prism.locomotion.env import VelocityEnv
-from prism.locomotion.presets import TASKS
+from prism_motor.analysis.quantities import QuantityMeter, orientation_error
+from prism_motor.locomotion.conditions import find_condition
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.presets import TASKS
 
 STEPS = 25
 

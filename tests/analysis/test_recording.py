@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from prism.analysis.recording import record
-from prism.analysis.rollouts import Columns, Rollout
-from prism.analysis.scripts import CommandScript
-from prism.runs import RunError
+from prism_motor.analysis.recording import record
+from prism_motor.analysis.rollouts import Columns, Rollout
+from prism_motor.analysis.scripts import CommandScript
+from prism_motor.runs import RunError
 
 
 @pytest.fixture(scope="module")

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from prism.analysis.closed_loop import make_variants, walk
-from prism.analysis.products import products_of
-from prism.analysis.removals import (
+from prism_motor.analysis.closed_loop import make_variants, walk
+from prism_motor.analysis.products import products_of
+from prism_motor.analysis.removals import (
     curve_counts,
     measure_effect,
     removal_curve,
     remove_each,
     remove_together,
 )
-from prism.analysis.stand_in import LinearStandIn
-from prism.locomotion.evaluation import Protocol, evaluate
-from prism.locomotion.summary import summarise
+from prism_motor.analysis.stand_in import LinearStandIn
+from prism_motor.locomotion.evaluation import Protocol, evaluate
+from prism_motor.locomotion.summary import summarise
 from tests.analysis.policies import small_policy
 
 ROBOTS = np.repeat(np.arange(8), 60)

@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from prism.analysis.scripts import CommandScript
-from prism.analysis.subjects import load_subjects
-from prism.analysis.traces import (
+from prism_motor.analysis.scripts import CommandScript
+from prism_motor.analysis.subjects import load_subjects
+from prism_motor.analysis.traces import (
     TOUR,
     Trace,
     TraceConfig,
@@ -14,9 +14,9 @@ from prism.analysis.traces import (
     read_script,
     record_traces,
 )
-from prism.analysis.traces_files import make_table
-from prism.cli import main
-from prism.locomotion.presets import TASKS
+from prism_motor.analysis.traces_files import make_table
+from prism_motor.cli import main
+from prism_motor.locomotion.presets import TASKS
 
 SCRIPT = CommandScript(((0.0, 0.0, 0.0, 0.0), (0.5, 0.4, 0.1, 0.2)), seconds=1.2)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from prism.campaigns.config import Campaign
-from prism.campaigns.plan import plan_runs
-from prism.learn import session
-from prism.runs import from_dict
+from prism_motor.campaigns.config import Campaign
+from prism_motor.campaigns.plan import plan_runs
+from prism_motor.learn import session
+from prism_motor.runs import from_dict
 
 SMALL = {
     "name": "small",

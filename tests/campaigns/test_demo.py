@@ -2,13 +2,13 @@
 
 import pytest
 
-from prism.campaigns import demo
-from prism.campaigns.config import Evaluation
-from prism.campaigns.demo import DemoConfig, run_demo
-from prism.cli import main
-from prism.locomotion.video import VideoConfig
-from prism.runs import ConfigError
-from prism.sim.rendering import RenderingError
+from prism_motor.campaigns import demo
+from prism_motor.campaigns.config import Evaluation
+from prism_motor.campaigns.demo import DemoConfig, run_demo
+from prism_motor.cli import main
+from prism_motor.locomotion.video import VideoConfig
+from prism_motor.runs import ConfigError
+from prism_motor.sim.rendering import RenderingError
 
 TINY = DemoConfig(
     updates=2,

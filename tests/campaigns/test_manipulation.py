@@ -8,17 +8,17 @@ import pytest
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
-from prism.campaigns.book import Book
-from prism.campaigns.config import CampaignError
-from prism.campaigns.files import RECORD, find_campaign, library
-from prism.campaigns.manipulation import ManipulationCampaign
-from prism.campaigns.manipulation_plan import plan_demonstrations, plan_imitation
-from prism.campaigns.runner import Runner
-from prism.campaigns.state import read_state
-from prism.campaigns.status import describe_status
-from prism.imitate.config import TaskConfig
-from prism.report.build import write_report
-from prism.runs import Run, from_dict, to_dict
+from prism_motor.campaigns.book import Book
+from prism_motor.campaigns.config import CampaignError
+from prism_motor.campaigns.files import RECORD, find_campaign, library
+from prism_motor.campaigns.manipulation import ManipulationCampaign
+from prism_motor.campaigns.manipulation_plan import plan_demonstrations, plan_imitation
+from prism_motor.campaigns.runner import Runner
+from prism_motor.campaigns.state import read_state
+from prism_motor.campaigns.status import describe_status
+from prism_motor.imitate.config import TaskConfig
+from prism_motor.report.build import write_report
+from prism_motor.runs import Run, from_dict, to_dict
 
 SMALL = {
     "kind": "manipulation",

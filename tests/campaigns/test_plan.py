@@ -5,15 +5,15 @@ import shutil
 
 import pytest
 
-from prism.campaigns.book import Book
-from prism.campaigns.config import CampaignError
-from prism.campaigns.reuse import copy_run, find_equal
-from prism.campaigns.state import RunState, clear_unstarted, read_state
-from prism.campaigns.status import describe_status
-from prism.learn.evaluations import Evaluations
-from prism.learn.presets import make_config
-from prism.runs import Run
-from prism.runs.configs import parse_assignments
+from prism_motor.campaigns.book import Book
+from prism_motor.campaigns.config import CampaignError
+from prism_motor.campaigns.reuse import copy_run, find_equal
+from prism_motor.campaigns.state import RunState, clear_unstarted, read_state
+from prism_motor.campaigns.status import describe_status
+from prism_motor.learn.evaluations import Evaluations
+from prism_motor.learn.presets import make_config
+from prism_motor.runs import Run
+from prism_motor.runs.configs import parse_assignments
 
 from .conftest import TUNING, campaign, plan, train
 

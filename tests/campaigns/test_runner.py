@@ -10,14 +10,14 @@ import time
 import pytest
 import torch
 
-from prism.campaigns.book import Book
-from prism.campaigns.config import CampaignError
-from prism.campaigns.display import Display, say_duration
-from prism.campaigns.files import write_record
-from prism.campaigns.locks import hold, is_locked, try_lock
-from prism.campaigns.runner import Runner
-from prism.cli.campaign import _parse_duration
-from prism.runs import Run
+from prism_motor.campaigns.book import Book
+from prism_motor.campaigns.config import CampaignError
+from prism_motor.campaigns.display import Display, say_duration
+from prism_motor.campaigns.files import write_record
+from prism_motor.campaigns.locks import hold, is_locked, try_lock
+from prism_motor.campaigns.runner import Runner
+from prism_motor.cli.campaign import _parse_duration
+from prism_motor.runs import Run
 
 from .conftest import campaign, plan, train
 
@@ -31,7 +31,7 @@ def start():
     started = []
 
     def start(folder):
-        words = [sys.executable, "-m", "prism.cli", "campaign", "run", str(folder), "--jobs", "2"]
+        words = [sys.executable, "-m", "prism_motor.cli", "campaign", "run", str(folder), "--jobs", "2"]
         runner = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

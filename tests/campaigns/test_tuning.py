@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from prism.campaigns.book import Book
-from prism.campaigns.config import CampaignError
-from prism.campaigns.plan import plan_runs
-from prism.campaigns.state import read_state
-from prism.campaigns.tuning import judge, plan_tuning, score
-from prism.runs import Run, to_dict
+from prism_motor.campaigns.book import Book
+from prism_motor.campaigns.config import CampaignError
+from prism_motor.campaigns.plan import plan_runs
+from prism_motor.campaigns.state import read_state
+from prism_motor.campaigns.tuning import judge, plan_tuning, score
+from prism_motor.runs import Run, to_dict
 
 from .conftest import TUNING, campaign
 

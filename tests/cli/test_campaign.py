@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism.cli import main
+from prism_motor.cli import main
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from importlib import metadata
 import pytest
 import torch
 
-from prism.cli import main
-from prism.networks import NETWORKS
+from prism_motor.cli import main
+from prism_motor.networks import NETWORKS
 
 
 def test_params_counts_every_network_to_the_last_parameter(capsys):
@@ -50,7 +50,7 @@ def test_params_table_is_readable(capsys):
 
 def test_params_fails_loudly_on_a_wrong_count(monkeypatch, capsys):
     wrong = dataclasses.replace(NETWORKS[0], expected=1)
-    monkeypatch.setattr("prism.networks.NETWORKS", (wrong,))
+    monkeypatch.setattr("prism_motor.networks.NETWORKS", (wrong,))
     with pytest.raises(SystemExit) as caught:
         main(["params"])
     assert caught.value.code == 1
@@ -77,14 +77,14 @@ def test_unknown_subcommand_is_refused(capsys):
 
 
 def test_a_closed_pipe_is_no_error():
-    command = f"{sys.executable} -m prism.cli params | head -n 1"
+    command = f"{sys.executable} -m prism_motor.cli params | head -n 1"
     result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert result.stdout.startswith("network")
     assert result.stderr == ""
 
 
 def test_without_tyro_the_command_names_the_extra():
-    code = "import sys; sys.modules['tyro'] = None; from prism.cli import main; main(['info'])"
+    code = "import sys; sys.modules['tyro'] = None; from prism_motor.cli import main; main(['info'])"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from prism.deploy.export import export_run
-from prism.learn import session
-from prism.learn.presets import make_config
+from prism_motor.deploy.export import export_run
+from prism_motor.learn import session
+from prism_motor.learn.presets import make_config
 
 ARMS = {"quadruped": "gated", "laptop": "mlp", "g1": "residual"}
 

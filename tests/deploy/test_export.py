@@ -6,11 +6,11 @@ import onnx
 import pytest
 import torch
 
-from prism.cli import main
-from prism.deploy.export import export_run, measure_latency, policy_hash
-from prism.learn.policy import load_policy
-from prism.runs import RunError
-from prism.sim.robots import make_robot
+from prism_motor.cli import main
+from prism_motor.deploy.export import export_run, measure_latency, policy_hash
+from prism_motor.learn.policy import load_policy
+from prism_motor.runs import RunError
+from prism_motor.sim.robots import make_robot
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from prism.deploy import runner
-from prism.learn.policy import load_policy
-from prism.locomotion.config import RandomisationConfig
-from prism.locomotion.env import VelocityEnv
-from prism.locomotion.gait import Gait
-from prism.locomotion.presets import TASKS
-from prism.sim.robots import make_robot
+from prism_motor.deploy import runner
+from prism_motor.learn.policy import load_policy
+from prism_motor.locomotion.config import RandomisationConfig
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.gait import Gait
+from prism_motor.locomotion.presets import TASKS
+from prism_motor.sim.robots import make_robot
 
 COMMANDS = np.array([[0.4, 0.0, 0.5]])
 

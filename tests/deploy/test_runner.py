@@ -8,8 +8,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from prism.cli import main
-from prism.deploy import runner
+from prism_motor.cli import main
+from prism_motor.deploy import runner
 
 
 @pytest.fixture
@@ -57,13 +57,13 @@ def test_standalone_copy_runs_without_prism_and_torch(export, tmp_path):
     assert "commanded 0.300" in result.stdout
     loaded = eval(result.stdout.split("LOADED ")[1])
     assert {"numpy", "onnxruntime", "mujoco"} <= set(loaded)
-    assert not {"prism", "torch", "rsl_rl", "tensordict"} & set(loaded)
+    assert not {"prism_motor", "torch", "rsl_rl", "tensordict"} & set(loaded)
 
 
 def test_the_module_imports_nothing_of_the_training_code():
-    code = "import sys, prism.deploy.runner; print([n for n in sys.modules if 'prism' in n])"
+    code = "import sys, prism_motor.deploy.runner; print([n for n in sys.modules if 'prism' in n])"
     names = eval(python("-c", code).stdout)
-    assert set(names) == {"prism", "prism._version", "prism.deploy", "prism.deploy.runner"}
+    assert set(names) == {"prism_motor", "prism_motor._alias", "prism_motor._version", "prism_motor.deploy", "prism_motor.deploy.runner"}
 
 
 def test_command_prints_what_happened(export, capsys):

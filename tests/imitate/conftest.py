@@ -3,14 +3,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from prism.imitate.config import (
+from prism_motor.imitate.config import (
     ConditionerConfig,
     ImitationConfig,
     NetworkConfig,
     OptimiserConfig,
     TaskConfig,
 )
-from prism.manipulation.demonstrations.cache import Demonstrations
+from prism_motor.manipulation.demonstrations.cache import Demonstrations
 
 STATE, OBJECTS, ACTION = 11, 10, 4
 

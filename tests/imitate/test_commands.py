@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
-from prism.cli import main
+from prism_motor.cli import main
 
 TINY = ("--set", "network.widths=[8,16]", "--set", "batch=8", "--set", "log_every=2")
 TINY += ("--set", "network.inference_steps=2", "--set", "conditioner.mlp_size=larger")

@@ -8,13 +8,13 @@ import torch
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
-from prism.imitate import session
-from prism.imitate.evaluations import Evaluations, Extras, Protocol
-from prism.imitate.policy import PolicyActor, check_fit, export_policy, load_policy
-from prism.manipulation.environment import Observation
-from prism.manipulation.make import make_environment
-from prism.manipulation.tasks import find_task
-from prism.runs import RunError
+from prism_motor.imitate import session
+from prism_motor.imitate.evaluations import Evaluations, Extras, Protocol
+from prism_motor.imitate.policy import PolicyActor, check_fit, export_policy, load_policy
+from prism_motor.manipulation.environment import Observation
+from prism_motor.manipulation.make import make_environment
+from prism_motor.manipulation.tasks import find_task
+from prism_motor.runs import RunError
 
 from .conftest import make_config, make_demonstrations
 
@@ -33,7 +33,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def _short_episodes():
     """Policies of two updates solve nothing; twenty steps are enough to see that."""
-    from prism.imitate import data
+    from prism_motor.imitate import data
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data, "find_task", lambda *task: replace(find_task(*task), horizon=20))

@@ -8,11 +8,11 @@ import torch
 
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 
-from prism.imitate import session
-from prism.imitate.config import OptimiserConfig
-from prism.imitate.trainer import Trainer
-from prism.runs import Run, RunError, load_checkpoint
-from prism.runs.finite import NonFiniteTrainingError
+from prism_motor.imitate import session
+from prism_motor.imitate.config import OptimiserConfig
+from prism_motor.imitate.trainer import Trainer
+from prism_motor.runs import Run, RunError, load_checkpoint
+from prism_motor.runs.finite import NonFiniteTrainingError
 
 from .conftest import make_config, make_demonstrations
 
@@ -164,7 +164,7 @@ def test_a_run_of_another_kind_is_refused(tmp_path):
 
 
 def test_commands_for_walking_refuse_a_run_that_manipulates(demonstrations, tmp_path):
-    from prism.learn.policy import load_policy
+    from prism_motor.learn.policy import load_policy
 
     session.start(make_config(), demonstrations, tmp_path / "run")
     with pytest.raises(RunError, match="learned manipulation from demonstrations"):

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from prism.imitate.config import NetworkConfig
-from prism.imitate.normalisation import SMALLEST_RANGE, measure_statistics
-from prism.imitate.windows import Windows, draw
-from prism.manipulation.demonstrations.cache import Demonstrations
+from prism_motor.imitate.config import NetworkConfig
+from prism_motor.imitate.normalisation import SMALLEST_RANGE, measure_statistics
+from prism_motor.imitate.windows import Windows, draw
+from prism_motor.manipulation.demonstrations.cache import Demonstrations
 
 
 def numbered(lengths):
@@ -46,8 +46,8 @@ def test_samples_equal_those_of_lerobot(tmp_path):
     import numpy as np
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
-    from prism.manipulation.demonstrations.episode import Episode
-    from prism.manipulation.demonstrations.writing import write_dataset
+    from prism_motor.manipulation.demonstrations.episode import Episode
+    from prism_motor.manipulation.demonstrations.writing import write_dataset
 
     keys = ("observation.state", "observation.environment_state", "action")
     lengths, values = [20, 17], np.arange(37, dtype=np.float32)[:, None]

@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 import pytest
 import torch
 
-from prism.nn import GatedActorConfig, ResidualActorConfig
+from prism_motor.nn import GatedActorConfig, ResidualActorConfig
 
 pytest.importorskip(
     "mjlab", reason="mjlab is not installed (it pins other mujoco and rsl_rl versions)"
@@ -13,8 +13,8 @@ pytest.importorskip(
 
 from mjlab.rl import RslRlModelCfg, RslRlVecEnvWrapper
 
-from prism.integrations.mjlab import GatedModelCfg, ResidualModelCfg
-from prism.integrations.rsl_rl import GatedModel, ResidualModel
+from prism_motor.integrations.mjlab import GatedModelCfg, ResidualModelCfg
+from prism_motor.integrations.rsl_rl import GatedModel, ResidualModel
 
 PAIRS = [
     pytest.param(GatedModelCfg, GatedActorConfig, GatedModel, id="gated"),

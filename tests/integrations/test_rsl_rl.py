@@ -16,12 +16,12 @@ from rsl_rl.models import MLPModel
 from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 
-from prism.export import check_parity, export_onnx, export_torchscript
-from prism.integrations.rsl_rl import GatedModel, ResidualModel
-from prism.nn import build_actor, count_parameters
+from prism_motor.export import check_parity, export_onnx, export_torchscript
+from prism_motor.integrations.rsl_rl import GatedModel, ResidualModel
+from prism_motor.nn import build_actor, count_parameters
 
-GATED = "prism.integrations.rsl_rl:GatedModel"
-RESIDUAL = "prism.integrations.rsl_rl:ResidualModel"
+GATED = "prism_motor.integrations.rsl_rl:GatedModel"
+RESIDUAL = "prism_motor.integrations.rsl_rl:ResidualModel"
 
 
 class PointEnv(VecEnv):

@@ -11,8 +11,8 @@ from gymnasium import spaces
 from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.policies import ActorCriticPolicy
 
-from prism.integrations.stable_baselines3 import PolynomialExtractor, PrismActorCriticPolicy
-from prism.nn import PolynomialLayer
+from prism_motor.integrations.stable_baselines3 import PolynomialExtractor, PrismActorCriticPolicy
+from prism_motor.nn import PolynomialLayer
 
 OPTIONS = {"latent": 24, "degree": 3, "gate_init": 0.2, "net_arch": {"pi": [32], "vf": [48, 16]}}
 CRITIC = ("mlp_extractor.value_net.", "value_net.")

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from prism.cli import main
-from prism.cli.evaluate import WALKING_SEEDS
-from prism.learn import session
-from prism.learn.evaluations import Evaluations, hash_weights
-from prism.learn.presets import make_config
-from prism.locomotion.evaluation import Protocol
-from prism.runs import Run, to_dict
+from prism_motor.cli import main
+from prism_motor.cli.evaluate import WALKING_SEEDS
+from prism_motor.learn import session
+from prism_motor.learn.evaluations import Evaluations, hash_weights
+from prism_motor.learn.presets import make_config
+from prism_motor.locomotion.evaluation import Protocol
+from prism_motor.runs import Run, to_dict
 
 TINY = ["--envs", "3", "--episodes", "2"]
 
@@ -44,7 +44,7 @@ def no_simulation(monkeypatch):
     def build(*_, **__):
         raise AssertionError("a simulation was started")
 
-    monkeypatch.setattr("prism.locomotion.evaluation.VelocityEnv", build)
+    monkeypatch.setattr("prism_motor.locomotion.evaluation.VelocityEnv", build)
 
 
 def error_of(capsys, *words):

@@ -8,12 +8,12 @@ import imageio.v3 as imageio
 import pytest
 import torch
 
-from prism.cli import main
-from prism.learn import session
-from prism.learn.films import SETTINGS, Films
-from prism.learn.presets import make_config
-from prism.runs import Run
-from prism.sim.rendering import RenderingError, find_backend
+from prism_motor.cli import main
+from prism_motor.learn import session
+from prism_motor.learn.films import SETTINGS, Films
+from prism_motor.learn.presets import make_config
+from prism_motor.runs import Run
+from prism_motor.sim.rendering import RenderingError, find_backend
 
 TINY = replace(SETTINGS, seconds=0.2, width=64, height=64)
 
@@ -86,7 +86,7 @@ def test_a_film_cut_in_the_middle_leaves_training_able_to_train(plain, tmp_path,
         next(pictures)
         raise OSError("No space left on device.")
 
-    monkeypatch.setattr("prism.learn.films.write_video", full_disk)
+    monkeypatch.setattr("prism_motor.learn.films.write_video", full_disk)
     said = train(tmp_path / "run", every=1)
     assert len(said) == 4
     assert not torch.is_inference_mode_enabled()

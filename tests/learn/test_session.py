@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from prism.learn import session
-from prism.learn.policy import load_policy
-from prism.learn.presets import make_config
-from prism.runs import CheckpointError, Run, RunError, to_dict
-from prism.runs.finite import NonFiniteTrainingError
+from prism_motor.learn import session
+from prism_motor.learn.policy import load_policy
+from prism_motor.learn.presets import make_config
+from prism_motor.runs import CheckpointError, Run, RunError, to_dict
+from prism_motor.runs.finite import NonFiniteTrainingError
 
 
 def small(arm="gated", **changes):
@@ -94,7 +94,7 @@ def test_ctrl_c_while_the_state_is_copied_saves_too(whole, tmp_path, monkeypatch
 SCRIPT = """
 import sys
 from tests.learn.test_session import small
-from prism.learn import session
+from prism_motor.learn import session
 if sys.argv[2] == "start":
     run, trainer = session.start(small(iterations=200), sys.argv[1])
 else:
@@ -180,7 +180,7 @@ def test_a_full_disk_stops_with_the_last_good_checkpoint(tmp_path, monkeypatch):
 
 
 def test_another_number_of_processes_is_refused(whole):
-    from prism.learn.parallel import Rank
+    from prism_motor.learn.parallel import Rank
 
     with pytest.raises(RunError, match=r"trained by 1 processes.*--processes 1"):
         session.resume(whole, rank=Rank(0, 2))
@@ -189,8 +189,8 @@ def test_another_number_of_processes_is_refused(whole):
 PARALLEL = """
 import sys
 from pathlib import Path
-from prism.cli.train import run_training
-from prism.learn.parallel import launch
+from prism_motor.cli.train import run_training
+from prism_motor.learn.parallel import launch
 from tests.learn.test_session import small
 if __name__ == "__main__":
     path = Path(sys.argv[1])

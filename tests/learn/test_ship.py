@@ -8,16 +8,16 @@ from itertools import pairwise
 import pytest
 import torch
 
-from prism.cli import main
-from prism.learn import session
-from prism.learn.evaluations import Evaluations
-from prism.learn.policy import load_policy
-from prism.learn.presets import make_config
-from prism.learn.ship import LARGEST, folder_size, ship
-from prism.locomotion.evaluation import Protocol
-from prism.runs import Run, RunError
-from prism.runs.keep import thin
-from prism.runs.shipped import SHIPPED, resolve, shipped_names, working_copy
+from prism_motor.cli import main
+from prism_motor.learn import session
+from prism_motor.learn.evaluations import Evaluations
+from prism_motor.learn.policy import load_policy
+from prism_motor.learn.presets import make_config
+from prism_motor.learn.ship import LARGEST, folder_size, ship
+from prism_motor.locomotion.evaluation import Protocol
+from prism_motor.runs import Run, RunError
+from prism_motor.runs.keep import thin
+from prism_motor.runs.shipped import SHIPPED, resolve, shipped_names, working_copy
 
 PROTOCOL = Protocol(2, 1)
 
@@ -110,7 +110,7 @@ def test_a_policy_of_the_same_name_is_replaced_only_by_a_whole_one(trained, pack
 
 
 def test_too_large_a_policy_is_refused(trained, package, monkeypatch):
-    monkeypatch.setattr("prism.learn.ship.LARGEST", 1000)
+    monkeypatch.setattr("prism_motor.learn.ship.LARGEST", 1000)
     with pytest.raises(RunError, match="smaller network"):
         ship(trained, "large", package)
     assert os.listdir(package) == ["tiny"]

@@ -4,12 +4,12 @@ import pytest
 import torch
 from rsl_rl.extensions import Symmetry
 
-from prism.learn.guard import check_step
-from prism.learn.presets import ARMS, PRESETS, make_config
-from prism.learn.trainer import Trainer
-from prism.locomotion.mirror import augment
-from prism.nn import build_actor, count_parameters
-from prism.runs.finite import NonFiniteTrainingError, check_update
+from prism_motor.learn.guard import check_step
+from prism_motor.learn.presets import ARMS, PRESETS, make_config
+from prism_motor.learn.trainer import Trainer
+from prism_motor.locomotion.mirror import augment
+from prism_motor.nn import build_actor, count_parameters
+from prism_motor.runs.finite import NonFiniteTrainingError, check_update
 
 
 def small(arm="gated", **changes):

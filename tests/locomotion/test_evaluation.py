@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import torch
 
-from prism.locomotion.conditions import CONDITIONS, find_condition
-from prism.locomotion.config import CommandConfig, RandomisationConfig
-from prism.locomotion.env import VelocityEnv
-from prism.locomotion.evaluation import EvaluationError, Protocol, evaluate
-from prism.locomotion.gait_metrics import GaitMeter
-from prism.locomotion.presets import TASKS
-from prism.locomotion.summary import summarise, table
+from prism_motor.locomotion.conditions import CONDITIONS, find_condition
+from prism_motor.locomotion.config import CommandConfig, RandomisationConfig
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.evaluation import EvaluationError, Protocol, evaluate
+from prism_motor.locomotion.gait_metrics import GaitMeter
+from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.summary import summarise, table
 
 _LAPTOP = TASKS["laptop"]
 SHORT = replace(_LAPTOP, terminations=replace(_LAPTOP.terminations, duration=0.4))
@@ -290,7 +290,7 @@ def test_a_diverged_simulation_is_no_survivor(monkeypatch):
     def explode(engine, targets):
         engine.qvel[0] = float("nan")
 
-    monkeypatch.setattr("prism.sim.engine.RolloutEngine.step", explode)
+    monkeypatch.setattr("prism_motor.sim.engine.RolloutEngine.step", explode)
     with pytest.raises(EvaluationError, match=r"After 1 steps the reward of environment 0"):
         evaluate(half_fall, SHORT, "nominal", seed=1, protocol=Protocol(2, 1))
 

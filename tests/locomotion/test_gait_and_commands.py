@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 
-from prism.locomotion.commands import Commands, HeldCommands, wrap
-from prism.locomotion.config import CommandConfig
-from prism.locomotion.gait import Gait
-from prism.locomotion.presets import TASKS
-from prism.sim.robots import make_robot
+from prism_motor.locomotion.commands import Commands, HeldCommands, wrap
+from prism_motor.locomotion.config import CommandConfig
+from prism_motor.locomotion.gait import Gait
+from prism_motor.locomotion.presets import TASKS
+from prism_motor.sim.robots import make_robot
 
 DEFAULT = torch.from_numpy(make_robot("g1").default_pose).float()
 

@@ -3,11 +3,11 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from prism.locomotion.config import RandomisationConfig
-from prism.locomotion.env import VelocityEnv
-from prism.locomotion.mirror import Mirror, augment, mirror_frames
-from prism.locomotion.presets import TASKS
-from prism.locomotion.state import read_state
+from prism_motor.locomotion.config import RandomisationConfig
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.mirror import Mirror, augment, mirror_frames
+from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.state import read_state
 
 CONFIG = replace(
     TASKS["g1"],

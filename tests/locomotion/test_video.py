@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from prism.cli import main
-from prism.learn import session
-from prism.learn.presets import make_config
-from prism.locomotion.overlay import Overlay
-from prism.locomotion.presets import TASKS
-from prism.locomotion.video import Film, VideoConfig
-from prism.sim.rendering import Renderer, RenderingError, find_backend
-from prism.sim.robots import make_robot
-from prism.sim.scene import build_model
-from prism.sim.video_files import write_video
+from prism_motor.cli import main
+from prism_motor.learn import session
+from prism_motor.learn.presets import make_config
+from prism_motor.locomotion.overlay import Overlay
+from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.video import Film, VideoConfig
+from prism_motor.sim.rendering import Renderer, RenderingError, find_backend
+from prism_motor.sim.robots import make_robot
+from prism_motor.sim.scene import build_model
+from prism_motor.sim.video_files import write_video
 
 SMALL = {"width": 96, "height": 72}
 
@@ -220,7 +220,7 @@ def test_command_in_software_without_complaints(run, tmp_path):
     words = ["video", str(run), "--out", str(out), "--seconds", "0.2", "--command", "random"]
     environment = {k: v for k, v in os.environ.items() if k != "PYOPENGL_PLATFORM"}
     result = subprocess.run(
-        [sys.executable, "-m", "prism.cli", *words, "--width", "96", "--height", "72"],
+        [sys.executable, "-m", "prism_motor.cli", *words, "--width", "96", "--height", "72"],
         env={**environment, "MUJOCO_GL": "osmesa"},
         capture_output=True,
         text=True,
@@ -235,7 +235,7 @@ def test_mistakes_are_reported_before_anything_is_simulated(run, tmp_path, capsy
     def build(*_, **__):
         raise AssertionError("a simulation was started")
 
-    monkeypatch.setattr("prism.locomotion.video.VelocityEnv", build)
+    monkeypatch.setattr("prism_motor.locomotion.video.VelocityEnv", build)
 
     def error_of(*words):
         with pytest.raises(SystemExit) as caught:

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from prism.manipulation import drawing
-from prism.manipulation.drawing import Drawing
-from prism.sim.rendering import RenderingError
+from prism_motor.manipulation import drawing
+from prism_motor.manipulation.drawing import Drawing
+from prism_motor.sim.rendering import RenderingError
 
 RANDOM = np.random.default_rng(0)
 BALLS = "".join(

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from prism.manipulation.environment import Observation
-from prism.manipulation.perturbations import (
+from prism_motor.manipulation.environment import Observation
+from prism_motor.manipulation.perturbations import (
     PERTURBATIONS,
     Disturber,
     Perturbation,

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from prism.manipulation.make import make_environment, make_expert
-from prism.manipulation.perturbations import PERTURBATIONS
-from prism.manipulation.rollout import run_episode, smoothness
-from prism.manipulation.summary import summarise, table
-from prism.manipulation.tasks import find_task
-from prism.statistics import wilson
+from prism_motor.manipulation.make import make_environment, make_expert
+from prism_motor.manipulation.perturbations import PERTURBATIONS
+from prism_motor.manipulation.rollout import run_episode, smoothness
+from prism_motor.manipulation.summary import summarise, table
+from prism_motor.manipulation.tasks import find_task
+from prism_motor.statistics import wilson
 
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 

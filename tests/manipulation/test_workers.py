@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from prism.manipulation.tasks import Task
-from prism.manipulation.workers import Episode, WorkerError, run_episodes
+from prism_motor.manipulation.tasks import Task
+from prism_motor.manipulation.workers import Episode, WorkerError, run_episodes
 
 TASK = Task("metaworld", 0, "reach-v3", "reach", 500)
 EPISODES = [Episode(TASK, initial_state=state) for state in range(6)]

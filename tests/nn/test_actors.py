@@ -4,7 +4,7 @@ import json
 import pytest
 import torch
 
-from prism.nn import (
+from prism_motor.nn import (
     ACTORS,
     ActorConfig,
     GatedActorConfig,

@@ -4,7 +4,7 @@ from itertools import combinations_with_replacement
 import pytest
 import torch
 
-from prism.nn import (
+from prism_motor.nn import (
     INTERACTIONS,
     CCPLayer,
     ExplicitLayer,

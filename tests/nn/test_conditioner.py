@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from prism.nn import (
+from prism_motor.nn import (
     PolynomialConditioner,
     PolynomialLayer,
     ProductLayer,

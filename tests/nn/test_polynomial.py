@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from prism.nn import PolynomialLayer
+from prism_motor.nn import PolynomialLayer
 from tests.nn.monomials import gated_recursion, randomise
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from prism.nn import GLULayer, LinearLayer, PolynomialLayer, ProductLayer, frame_names
+from prism_motor.nn import GLULayer, LinearLayer, PolynomialLayer, ProductLayer, frame_names
 from tests.nn.monomials import explicit_coefficients, randomise
 
 

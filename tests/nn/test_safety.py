@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from prism.nn import (
+from prism_motor.nn import (
     FiniteGuard,
     NonFiniteError,
     PolynomialLayer,

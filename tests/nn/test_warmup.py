@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from prism.nn import (
+from prism_motor.nn import (
     PolynomialLayer,
     Warmup,
     advance_warmup,

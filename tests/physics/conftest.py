@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prism.physics.arm import load_arm
-from prism.physics.config import QUICK
-from prism.physics.dataset import make_dataset
+from prism_motor.physics.arm import load_arm
+from prism_motor.physics.config import QUICK
+from prism_motor.physics.dataset import make_dataset
 
 TINY = replace(
     QUICK,

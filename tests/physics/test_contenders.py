@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from prism.nn import INTERACTIONS, count_parameters
-from prism.physics.config import PhysicsConfig
-from prism.physics.contenders import CONTENDERS, choose_contenders
+from prism_motor.nn import INTERACTIONS, count_parameters
+from prism_motor.physics.config import PhysicsConfig
+from prism_motor.physics.contenders import CONTENDERS, choose_contenders
 
 CONFIG = PhysicsConfig()
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prism.physics.arm import TORQUE_LIMIT, signal_names
-from prism.physics.config import PhysicsConfig
-from prism.physics.dataset import make_dataset
-from prism.physics.targets import measure, target_columns
+from prism_motor.physics.arm import TORQUE_LIMIT, signal_names
+from prism_motor.physics.config import PhysicsConfig
+from prism_motor.physics.dataset import make_dataset
+from prism_motor.physics.targets import measure, target_columns
 
 from .conftest import TINY
 

@@ -13,10 +13,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from prism.cli import main
-from prism.physics import contenders
-from prism.physics.demo import run_demo
-from prism.physics.results import Results
+from prism_motor.cli import main
+from prism_motor.physics import contenders
+from prism_motor.physics.demo import run_demo
+from prism_motor.physics.results import Results
 
 from .conftest import TINY
 
@@ -168,7 +168,7 @@ def test_bad_input_is_refused_before_the_simulation(tmp_path, capsys, words, mes
 def test_interrupt_ends_cleanly_and_keeps_finished_runs(tmp_path):
     words = ["physics", "--quick", "--arms", "mlp", "--out", str(tmp_path)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "prism.cli", *words],
+        [sys.executable, "-m", "prism_motor.cli", *words],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,

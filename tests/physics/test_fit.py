@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from prism.nn import PolynomialLayer
-from prism.physics.config import QUICK
-from prism.physics.contenders import choose_contenders
-from prism.physics.fit import (
+from prism_motor.nn import PolynomialLayer
+from prism_motor.physics.config import QUICK
+from prism_motor.physics.contenders import choose_contenders
+from prism_motor.physics.fit import (
     Job,
     Standardised,
     fit,
@@ -20,7 +20,7 @@ from prism.physics.fit import (
     pair_strength,
     unexplained,
 )
-from prism.physics.targets import TARGETS
+from prism_motor.physics.targets import TARGETS
 
 from .conftest import TINY
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prism.physics.contenders import choose_contenders
-from prism.physics.summary import ArmSummary, Estimate, estimate, percent, text_table, verdict
-from prism.physics.targets import TARGETS
+from prism_motor.physics.contenders import choose_contenders
+from prism_motor.physics.summary import ArmSummary, Estimate, estimate, percent, text_table, verdict
+from prism_motor.physics.targets import TARGETS
 
 
 def summary(name, centre, low=None, high=None):

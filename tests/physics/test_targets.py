@@ -4,9 +4,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from prism.physics.arm import ARM_XML, trace_landmarks
-from prism.physics.dataset import simulate_episode
-from prism.physics.targets import TARGETS, contact_force, measure, target_columns
+from prism_motor.physics.arm import ARM_XML, trace_landmarks
+from prism_motor.physics.dataset import simulate_episode
+from prism_motor.physics.targets import TARGETS, contact_force, measure, target_columns
 
 COLUMNS = target_columns()
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from prism.learn.presets import make_config
-from prism.runs import Run, to_dict
+from prism_motor.learn.presets import make_config
+from prism_motor.runs import Run, to_dict
 
 ROW = {
     "steps": 1201,

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from prism.learn.presets import make_config
-from prism.nn import build_actor, count_parameters
-from prism.report.arms import REFERENCE, make_sections, tell_apart
-from prism.report.reading import collect
+from prism_motor.learn.presets import make_config
+from prism_motor.nn import build_actor, count_parameters
+from prism_motor.report.arms import REFERENCE, make_sections, tell_apart
+from prism_motor.report.reading import collect
 
 from .folders import write_run
 

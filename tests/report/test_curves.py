@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from prism.report.arms import make_sections
-from prism.report.charts import draw_chart, draw_legend, twin_labels
-from prism.report.curves import AXES, QUANTITIES, Axis, Quantity, make_curves
-from prism.report.reading import collect
+from prism_motor.report.arms import make_sections
+from prism_motor.report.charts import draw_chart, draw_legend, twin_labels
+from prism_motor.report.curves import AXES, QUANTITIES, Axis, Quantity, make_curves
+from prism_motor.report.reading import collect
 
 from .folders import write_run
 

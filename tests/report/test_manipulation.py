@@ -5,13 +5,13 @@ import pytest
 import torch
 from scipy import stats
 
-from prism.cli import main
-from prism.imitate.config import ConditionerConfig, ImitationConfig, TaskConfig
-from prism.report.build import write_report
-from prism.report.manipulation import collect_manipulation
-from prism.report.manipulation_tables import manipulation_chapters
-from prism.runs import Run, RunError, to_dict
-from prism.statistics import t_interval, wilson
+from prism_motor.cli import main
+from prism_motor.imitate.config import ConditionerConfig, ImitationConfig, TaskConfig
+from prism_motor.report.build import write_report
+from prism_motor.report.manipulation import collect_manipulation
+from prism_motor.report.manipulation_tables import manipulation_chapters
+from prism_motor.runs import Run, RunError, to_dict
+from prism_motor.statistics import t_interval, wilson
 
 from .folders import write_run
 

@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from prism.cli import main
-from prism.report import attachments
-from prism.report.build import write_report
-from prism.report.charts import _log_ticks, _ticks
-from prism.runs import RunError
+from prism_motor.cli import main
+from prism_motor.report import attachments
+from prism_motor.report.build import write_report
+from prism_motor.report.charts import _log_ticks, _ticks
+from prism_motor.runs import RunError
 
 from .folders import edit_json, study, write_run
 

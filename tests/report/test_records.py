@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from prism.report.reading import collect
-from prism.runs import Run, RunError
+from prism_motor.report.reading import collect
+from prism_motor.runs import Run, RunError
 
 from .folders import edit_json, write_evaluation, write_run
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prism.report import run_tables, tables, words
-from prism.report.arms import make_sections
-from prism.report.measures import MEASURES
-from prism.report.reading import collect
-from prism.report.results import compute
-from prism.statistics import holm, wilson
+from prism_motor.report import run_tables, tables, words
+from prism_motor.report.arms import make_sections
+from prism_motor.report.measures import MEASURES
+from prism_motor.report.reading import collect
+from prism_motor.report.results import compute
+from prism_motor.statistics import holm, wilson
 
 from .folders import study, write_run
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from prism.cli import main
-from prism.runs import Run, RunError
-from prism.runs.keep import keep_folder, keep_record, thin
+from prism_motor.cli import main
+from prism_motor.runs import Run, RunError
+from prism_motor.runs.keep import keep_folder, keep_record, thin
 
 
 def make_run(path, rows=3):

@@ -7,9 +7,9 @@ from importlib.metadata import version
 import pytest
 import torch
 
-from prism.locomotion.config import TaskConfig
-from prism.locomotion.presets import TASKS
-from prism.runs import (
+from prism_motor.locomotion.config import TaskConfig
+from prism_motor.locomotion.presets import TASKS
+from prism_motor.runs import (
     CheckpointError,
     ConfigError,
     Run,

@@ -2,8 +2,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from prism.sim.engine import Dynamics, RolloutEngine
-from prism.sim.robots import make_robot
+from prism_motor.sim.engine import Dynamics, RolloutEngine
+from prism_motor.sim.robots import make_robot
 
 
 def make(num_envs=4, **kwargs):

@@ -4,8 +4,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from prism.sim.robots import make_robot
-from prism.sim.scene import build_model
+from prism_motor.sim.robots import make_robot
+from prism_motor.sim.scene import build_model
 
 
 @pytest.fixture(scope="module")

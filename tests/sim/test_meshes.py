@@ -4,9 +4,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from prism.sim.meshes import find_meshes, picture_model
-from prism.sim.robots import make_robot
-from prism.sim.scene import build_model
+from prism_motor.sim.meshes import find_meshes, picture_model
+from prism_motor.sim.robots import make_robot
+from prism_motor.sim.scene import build_model
 
 MESH = mujoco.mjtGeom.mjGEOM_MESH
 

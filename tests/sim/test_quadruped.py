@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from prism.learn.presets import make_config, observation_size
-from prism.locomotion.config import RandomisationConfig
-from prism.locomotion.env import VelocityEnv
-from prism.locomotion.mirror import Mirror, mirror_frames
-from prism.locomotion.presets import TASKS
-from prism.locomotion.state import read_state
-from prism.sim.robots import make_robot
-from prism.sim.scene import build_model
+from prism_motor.learn.presets import make_config, observation_size
+from prism_motor.locomotion.config import RandomisationConfig
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.mirror import Mirror, mirror_frames
+from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.state import read_state
+from prism_motor.sim.robots import make_robot
+from prism_motor.sim.scene import build_model
 
 TASK = TASKS["quadruped"]
 QUIET = replace(

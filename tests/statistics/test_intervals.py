@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prism.statistics import Interval, estimate, t_interval, wilson
+from prism_motor.statistics import Interval, estimate, t_interval, wilson
 
 SEEDS = [0.131, 0.127, 0.142, 0.120, 0.136]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prism.statistics import compare, holm, probability_of_improvement
+from prism_motor.statistics import compare, holm, probability_of_improvement
 
 GATED = {1: 0.62, 2: 0.71, 3: 0.55, 4: 0.80, 5: 0.66}
 MLP = {1: 0.58, 2: 0.60, 3: 0.57, 4: 0.69, 5: 0.61}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prism.statistics import bootstrap, iqm, iqm_estimate
+from prism_motor.statistics import bootstrap, iqm, iqm_estimate
 
 # Five trainings (rows) of three tasks, for two methods.
 METHOD_A = np.array(
@@ -97,7 +97,7 @@ def test_the_same_seed_gives_the_same_interval_whatever_the_batch(monkeypatch):
     first = bootstrap([values], mean, resamples=500)
     assert bootstrap([values], mean, resamples=500) == first
     assert bootstrap([values], mean, resamples=500, seed=1) != first
-    monkeypatch.setattr("prism.statistics.resampling._BATCH_VALUES", 300)
+    monkeypatch.setattr("prism_motor.statistics.resampling._BATCH_VALUES", 300)
     assert bootstrap([values], mean, resamples=500) == first
 
 

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from prism.runs.shipped import shipped_names
-from prism.viewer.loading import load_walkers
-from prism.viewer.session import Session
+from prism_motor.runs.shipped import shipped_names
+from prism_motor.viewer.loading import load_walkers
+from prism_motor.viewer.session import Session
 
 PAIR = ("g1-mlp-larger", "g1-gated")
 

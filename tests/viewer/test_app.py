@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from prism.cli import main
-from prism.viewer.app import App, find_port
+from prism_motor.cli import main
+from prism_motor.viewer.app import App, find_port
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_what_cannot_be_played_is_said(arguments, words, capsys):
 
 
 def test_without_viser_the_extra_is_named(monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.startswith("prism.viewer")]:
+    for name in [name for name in sys.modules if name.startswith("prism_motor.viewer")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
     with pytest.raises(SystemExit):
@@ -93,7 +93,7 @@ def test_without_viser_the_extra_is_named(monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_cleanly(cast):
-    command = [sys.executable, "-m", "prism.cli", "play", "g1-gated", "--port", "0"]
+    command = [sys.executable, "-m", "prism_motor.cli", "play", "g1-gated", "--port", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},

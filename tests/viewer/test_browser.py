@@ -9,7 +9,7 @@ import imageio.v3 as imageio
 import numpy as np
 import pytest
 
-from prism.viewer.app import App
+from prism_motor.viewer.app import App
 
 WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 PATIENCE = 120

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import torch
 
-from prism.analysis.live import TopInteractions
-from prism.locomotion.presets import TASKS
-from prism.viewer.loading import load_walkers
-from prism.viewer.session import Session
-from prism.viewer.walker import LYING, SURVIVED, Walker
+from prism_motor.analysis.live import TopInteractions
+from prism_motor.locomotion.presets import TASKS
+from prism_motor.viewer.loading import load_walkers
+from prism_motor.viewer.session import Session
+from prism_motor.viewer.walker import LYING, SURVIVED, Walker
 
 MLP, GATED = 0, 1
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import trimesh
 
-from prism.sim.robots import make_robot
-from prism.sim.scene import build_model
-from prism.viewer.shapes import body_meshes, geom_mesh, rgb
+from prism_motor.sim.robots import make_robot
+from prism_motor.sim.scene import build_model
+from prism_motor.viewer.shapes import body_meshes, geom_mesh, rgb
 
 SHAPES = """
 <mujoco>

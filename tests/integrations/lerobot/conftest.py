@@ -25,7 +25,7 @@ def diffusion_features(kind="images", state=8):
 @pytest.fixture
 def make_config():
     """A small ``prism_diffusion`` config."""
-    from prism.integrations.lerobot import PrismDiffusionConfig
+    from prism_motor.integrations.lerobot import PrismDiffusionConfig
 
     def make(conditioner="prism", kind="images", **fields):
         options = {**SMALL, **diffusion_features(kind), **fields}

@@ -12,8 +12,8 @@ from lerobot.configs.policies import PreTrainedConfig
 from lerobot.policies.act.configuration_act import ACTConfig
 from lerobot.policies.diffusion.modeling_diffusion import DiffusionPolicy
 
-from prism.integrations.lerobot import PrismDiffusionConfig, PrismDiffusionPolicy
-from prism.integrations.lerobot.checkpoints import CheckpointMismatchError
+from prism_motor.integrations.lerobot import PrismDiffusionConfig, PrismDiffusionPolicy
+from prism_motor.integrations.lerobot.checkpoints import CheckpointMismatchError
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from lerobot.policies.factory import get_policy_class, make_policy, make_pre_pos
 from lerobot.scripts import lerobot_train
 from lerobot.utils.import_utils import register_third_party_plugins
 
-from prism.integrations.lerobot import PrismDiffusionPolicy, PrismSmolVLAPolicy
-from prism.integrations.lerobot.checkpoints import CheckpointMismatchError
+from prism_motor.integrations.lerobot import PrismDiffusionPolicy, PrismSmolVLAPolicy
+from prism_motor.integrations.lerobot.checkpoints import CheckpointMismatchError
 from tests.integrations.lerobot.smolvlm import TINY, write_smolvlm
 
 try:

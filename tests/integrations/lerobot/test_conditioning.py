@@ -6,8 +6,8 @@ pytest.importorskip("lerobot", reason="lerobot is not installed: pip install 'pr
 
 import torch
 
-from prism.integrations.lerobot import PrismDiffusionConfig, PrismSmolVLAConfig
-from prism.nn import PolynomialConditioner, count_parameters
+from prism_motor.integrations.lerobot import PrismDiffusionConfig, PrismSmolVLAConfig
+from prism_motor.nn import PolynomialConditioner, count_parameters
 
 
 def count(config, inputs, outputs):

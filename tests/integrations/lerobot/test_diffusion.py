@@ -8,8 +8,8 @@ import torch
 from lerobot.policies.diffusion.modeling_diffusion import DiffusionPolicy
 from torch import nn
 
-from prism.integrations.lerobot import PrismDiffusionPolicy
-from prism.nn import count_parameters
+from prism_motor.integrations.lerobot import PrismDiffusionPolicy
+from prism_motor.nn import count_parameters
 
 STATE = "observation.state"
 

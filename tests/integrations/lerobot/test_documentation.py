@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("lerobot", reason="lerobot is not installed: pip install 'prism-motor[all]'")
 
-from prism.integrations.lerobot import PrismDiffusionConfig, PrismSmolVLAConfig
-from prism.integrations.lerobot.conditioning import ConditionerFields
+from prism_motor.integrations.lerobot import PrismDiffusionConfig, PrismSmolVLAConfig
+from prism_motor.integrations.lerobot.conditioning import ConditionerFields
 
 TEXT = (Path(__file__).parents[3] / "docs" / "manipulation.md").read_text()
 SECTION = TEXT.split("## In LeRobot")[1].split("\n## ")[0]

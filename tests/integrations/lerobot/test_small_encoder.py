@@ -5,8 +5,8 @@ pytest.importorskip("lerobot", reason="LeRobot is not installed")
 
 from lerobot.configs.types import FeatureType, PolicyFeature
 
-from prism.integrations.lerobot import PrismDiffusionConfig, PrismDiffusionPolicy
-from prism.integrations.lerobot.small_encoder import SmallRgbEncoder
+from prism_motor.integrations.lerobot import PrismDiffusionConfig, PrismDiffusionPolicy
+from prism_motor.integrations.lerobot.small_encoder import SmallRgbEncoder
 
 
 def make_config(size=32, **options):

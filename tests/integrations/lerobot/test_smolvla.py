@@ -10,8 +10,8 @@ from lerobot.policies.factory import make_pre_post_processors
 from lerobot.policies.smolvla.configuration_smolvla import SmolVLAConfig
 from lerobot.policies.smolvla.modeling_smolvla import SmolVLAPolicy
 
-from prism.integrations.lerobot import PrismSmolVLAConfig, PrismSmolVLAPolicy
-from prism.integrations.lerobot.checkpoints import CheckpointMismatchError
+from prism_motor.integrations.lerobot import PrismSmolVLAConfig, PrismSmolVLAPolicy
+from prism_motor.integrations.lerobot.checkpoints import CheckpointMismatchError
 from tests.integrations.lerobot.smolvlm import PAPER, TINY, write_smolvlm
 
 STATE, CAMERA, TASK = "observation.state", "observation.images.front", "push the red block"

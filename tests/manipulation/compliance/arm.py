@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 
-from prism.manipulation.environment import Physics
+from prism_motor.manipulation.environment import Physics
 
 ARM = """
 <mujoco>

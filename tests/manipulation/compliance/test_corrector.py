@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prism.manipulation.compliance import (
+from prism_motor.manipulation.compliance import (
     COMPLIANCE,
     ComplianceConfig,
     ComplianceCorrector,

@@ -2,7 +2,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from prism.manipulation.compliance.force import (
+from prism_motor.manipulation.compliance.force import (
     contact_force,
     estimated_force,
     exerted_force,

@@ -3,8 +3,8 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from prism.manipulation.compliance import COMPLIANCE, compliance_label, find_compliance
-from prism.manipulation.compliance.sweep import Grid, Trial, choose
+from prism_motor.manipulation.compliance import COMPLIANCE, compliance_label, find_compliance
+from prism_motor.manipulation.compliance.sweep import Grid, Trial, choose
 
 BASE = COMPLIANCE["mcc-sensorless"]
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from prism.manipulation.contact import (
+from prism_motor.manipulation.contact import (
     ContactTrace,
     TraceRecorder,
     align,
@@ -11,7 +11,7 @@ from prism.manipulation.contact import (
     first_contact,
     impulse,
 )
-from prism.manipulation.environment import Physics
+from prism_motor.manipulation.environment import Physics
 
 DT = 0.05
 

@@ -8,13 +8,13 @@ import torch
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 
-from prism.manipulation.demonstrations.cache import DemonstrationsError, load_demonstrations
-from prism.manipulation.demonstrations.collection import Collection, CollectionConfig
-from prism.manipulation.demonstrations.episode import load_episode, record
-from prism.manipulation.demonstrations.features import ACTION, OBJECTS, STATE, image_key
-from prism.manipulation.demonstrations.writing import write_dataset
-from prism.manipulation.make import make_environment, make_expert
-from prism.manipulation.tasks import find_task
+from prism_motor.manipulation.demonstrations.cache import DemonstrationsError, load_demonstrations
+from prism_motor.manipulation.demonstrations.collection import Collection, CollectionConfig
+from prism_motor.manipulation.demonstrations.episode import load_episode, record
+from prism_motor.manipulation.demonstrations.features import ACTION, OBJECTS, STATE, image_key
+from prism_motor.manipulation.demonstrations.writing import write_dataset
+from prism_motor.manipulation.make import make_environment, make_expert
+from prism_motor.manipulation.tasks import find_task
 
 CONFIG = CollectionConfig("metaworld", "reach-v3", episodes=2, image_size=32, seed=3)
 
@@ -143,7 +143,7 @@ def test_a_collection_is_not_mixed_with_another(attempts, dataset):
 def test_an_expert_that_fails_too_often_is_given_up_on(tmp_path, monkeypatch):
     monkeypatch.setattr(CollectionConfig, "most_attempts", 2)  # not thirteen
     monkeypatch.setattr(
-        "prism.manipulation.demonstrations.collection.record", lambda *_, **__: None
+        "prism_motor.manipulation.demonstrations.collection.record", lambda *_, **__: None
     )
     collection = Collection(CollectionConfig("metaworld", "reach-v3", 1, 0), tmp_path / "reach")
     with pytest.raises(ValueError, match="in 0 of 2 attempts only"):

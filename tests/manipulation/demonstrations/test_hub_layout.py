@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 
-from prism.manipulation.demonstrations.cache import DemonstrationsError, load_demonstrations
-from prism.manipulation.tasks import Task
+from prism_motor.manipulation.demonstrations.cache import DemonstrationsError, load_demonstrations
+from prism_motor.manipulation.tasks import Task
 
 STOVE, BOWL = "turn on the stove", "put the bowl on the plate"
 

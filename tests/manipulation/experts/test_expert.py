@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from prism.manipulation.demonstrations.episode import record
-from prism.manipulation.experts import NoExpertError
-from prism.manipulation.experts.measure import run_episode
-from prism.manipulation.make import make_environment, make_expert
-from prism.manipulation.tasks import find_task
+from prism_motor.manipulation.demonstrations.episode import record
+from prism_motor.manipulation.experts import NoExpertError
+from prism_motor.manipulation.experts.measure import run_episode
+from prism_motor.manipulation.make import make_environment, make_expert
+from prism_motor.manipulation.tasks import find_task
 
 
 @pytest.fixture

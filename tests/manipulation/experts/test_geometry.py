@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from prism.manipulation.experts.controller import (
+from prism_motor.manipulation.experts.controller import (
     CLOSED,
     Command,
     Gains,
@@ -12,8 +12,8 @@ from prism.manipulation.experts.controller import (
     nearest_turn,
     turn_between,
 )
-from prism.manipulation.experts.grasps import outline
-from prism.manipulation.experts.scene import Boxes, Pose
+from prism_motor.manipulation.experts.grasps import outline
+from prism_motor.manipulation.experts.scene import Boxes, Pose
 
 
 def test_distance_to_a_turned_box_agrees_with_its_densely_sampled_surface():

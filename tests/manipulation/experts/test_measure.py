@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prism.manipulation.experts.measure import markdown, measure
+from prism_motor.manipulation.experts.measure import markdown, measure
 
 
 def _episodes(wins, losses):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism.manipulation.experts.programs import NoExpertError, Step, derive_program
+from prism_motor.manipulation.experts.programs import NoExpertError, Step, derive_program
 
 
 def test_putting_is_one_step():

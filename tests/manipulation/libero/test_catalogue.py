@@ -1,8 +1,8 @@
 import pytest
 
-from prism.manipulation.libero.preparation import NotPreparedError
-from prism.manipulation.make import make_environment
-from prism.manipulation.tasks import find_task, list_tasks
+from prism_motor.manipulation.libero.preparation import NotPreparedError
+from prism_motor.manipulation.make import make_environment
+from prism_motor.manipulation.tasks import find_task, list_tasks
 
 pytest.importorskip("libero", reason="hf-libero is not installed")
 
@@ -10,7 +10,7 @@ SUITES = ("libero_spatial", "libero_object", "libero_goal", "libero_10")
 
 
 def test_tasks_are_those_of_the_benchmark(libero):
-    from prism.manipulation.libero.package import import_libero
+    from prism_motor.manipulation.libero.package import import_libero
 
     benchmark = import_libero("libero.libero.benchmark")
     for suite in SUITES:

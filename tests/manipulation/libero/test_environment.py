@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prism.manipulation.make import make_environment
-from prism.manipulation.tasks import find_task
-from prism.manipulation.workers import Episode, run_episodes
+from prism_motor.manipulation.make import make_environment
+from prism_motor.manipulation.tasks import find_task
+from prism_motor.manipulation.workers import Episode, run_episodes
 
 STOVE = "turn_on_the_stove"
 REST = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0])

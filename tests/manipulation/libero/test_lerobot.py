@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prism.manipulation.make import make_environment
-from prism.manipulation.tasks import find_task, list_tasks
+from prism_motor.manipulation.make import make_environment
+from prism_motor.manipulation.tasks import find_task, list_tasks
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ def lerobot(libero):
     import torch
     from lerobot.processor.env_processor import LiberoProcessorStep
 
-    from prism.manipulation.libero.package import import_libero
+    from prism_motor.manipulation.libero.package import import_libero
 
     module = import_libero("lerobot.envs.libero")
     suite = import_libero("libero.libero.benchmark").get_benchmark("libero_goal")()

@@ -4,10 +4,10 @@ import tarfile
 
 import pytest
 
-from prism.manipulation.libero import assets as assets_module
-from prism.manipulation.libero.assets import copy_assets, missing_assets
-from prism.manipulation.libero.package import cached_assets, config_file
-from prism.manipulation.libero.preparation import (
+from prism_motor.manipulation.libero import assets as assets_module
+from prism_motor.manipulation.libero.assets import copy_assets, missing_assets
+from prism_motor.manipulation.libero.package import cached_assets, config_file
+from prism_motor.manipulation.libero.preparation import (
     NotPreparedError,
     check,
     ensure_prepared,
@@ -49,10 +49,10 @@ def clean(tmp_path, monkeypatch):
     monkeypatch.setenv("LIBERO_CONFIG_PATH", str(tmp_path / "config"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(
-        "prism.manipulation.libero.package.packaged_assets", lambda: tmp_path / "none"
+        "prism_motor.manipulation.libero.package.packaged_assets", lambda: tmp_path / "none"
     )
     monkeypatch.setattr(
-        "prism.manipulation.libero.preparation.packaged_assets", lambda: tmp_path / "none"
+        "prism_motor.manipulation.libero.preparation.packaged_assets", lambda: tmp_path / "none"
     )
     return tmp_path
 
@@ -147,7 +147,7 @@ def test_what_is_not_prepared_is_refused_with_the_command(clean, small):
 
 @pytest.mark.slow
 def test_the_command_reports_without_asking(clean, small):
-    command = [sys.executable, "-m", "prism.cli", "libero"]
+    command = [sys.executable, "-m", "prism_motor.cli", "libero"]
     shown = subprocess.run(
         [*command, "check"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )

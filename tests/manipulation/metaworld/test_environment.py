@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from prism.manipulation.make import make_environment, make_expert
-from prism.manipulation.tasks import find_task, list_tasks
+from prism_motor.manipulation.make import make_environment, make_expert
+from prism_motor.manipulation.tasks import find_task, list_tasks
 
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 

@@ -1,5 +1,5 @@
 """What LeRobot imports to know ``prism_diffusion`` and ``prism_smolvla``."""
 
-from prism.integrations.lerobot import PrismDiffusionConfig, PrismSmolVLAConfig
+from prism_motor.integrations.lerobot import PrismDiffusionConfig, PrismSmolVLAConfig
 
 __all__ = ["PrismDiffusionConfig", "PrismSmolVLAConfig"]

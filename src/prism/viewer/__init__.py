@@ -1,8 +1,0 @@
-"""Policies walking live in the browser."""
-
-from importlib.util import find_spec
-
-from prism._extras import missing_extra
-
-if find_spec("viser") is None:
-    raise missing_extra("prism play", "viewer", ImportError(name="viser"))

@@ -1,0 +1,21 @@
+"""What to tell the user when an optional dependency is missing."""
+
+from __future__ import annotations
+
+
+class MissingExtraError(ImportError):
+    """A part of prism needs an extra that is not installed."""
+
+
+def missing_extra(feature: str, extra: str, cause: ImportError) -> MissingExtraError:
+    """Make the error for a failed import; raise it ``from`` the cause.
+
+    Args:
+        feature: What the user asked for, e.g. ``"prism_motor.export"``.
+        extra: The extra of ``prism-motor`` that provides it.
+        cause: The original error.
+    """
+    return MissingExtraError(
+        f"{feature} needs {cause.name or 'a package'}, which is not installed. "
+        f"Install it with: pip install 'prism-motor[{extra}]'"
+    )

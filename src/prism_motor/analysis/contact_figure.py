@@ -1,0 +1,120 @@
+"""The picture of contacts: pictures of a typical episode, force and speed around first contact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prism_motor.analysis.contact_records import SHOWN, Record, aligned, by_arm
+from prism_motor.analysis.style import INK, PALE, new_figure
+from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD
+from prism_motor.manipulation.environment import Image
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORCE, SPEED = "#D55E00", "#0072B2"
+"""Orange and blue, as in the paper."""
+
+_FRAME = "#F0C000"
+"""Yellow, around the picture of the contact."""
+
+_MOTION = 40
+"""Change of a colour, of 255, that is no noise of the renderer."""
+
+_WIDTH = 3.6
+"""Inches of an arm."""
+
+
+def draw_contacts(records: Sequence[Record], title: str) -> Figure:
+    """Draw one column an arm: pictures on top, force (orange) and speed (blue) below.
+
+    Lines are means over the episodes with contact, bands reach from the 10th to the 90th
+    percentile; every arm has the same axes.
+
+    Args:
+        records: The policies.
+        title: What they do.
+    """
+    arms = by_arm(records)
+    figure = new_figure(_WIDTH * len(arms) + 0.8, 4.7)
+    parts = figure.subfigures(2, 1, height_ratios=[_WIDTH / 3 + 0.3, 3.1], squeeze=False)
+    top, bottom = parts[:, 0]
+    pictures = top.subplots(1, len(SHOWN) * len(arms), squeeze=False)[0]
+    axes = bottom.subplots(1, len(arms), squeeze=False, sharey=True)[0]
+    speeds = [axis.twinx() for axis in axes]
+    for i, (arm, group) in enumerate(arms.items()):
+        _show(pictures[len(SHOWN) * i : len(SHOWN) * (i + 1)], group)
+        axes[i].set_title(_heading(arm, group), fontsize=10)
+        _draw(axes[i], aligned(group, "largest_force"), group, FORCE)
+        _draw(speeds[i], aligned(group, "speed"), group, SPEED)
+        axes[i].axvline(0, color=INK, lw=0.8, ls=":")
+        axes[i].set_xlabel(f"time from first contact ({THRESHOLD:g} N), s")
+        axes[i].grid(axis="y", color=PALE, lw=0.8)
+        axes[i].tick_params(axis="y", colors=FORCE)
+        speeds[i].tick_params(axis="y", colors=SPEED, labelright=i == len(arms) - 1)
+        speeds[i].sharey(speeds[0])
+        speeds[i].spines["right"].set_visible(True)
+    axes[0].set_ylim(bottom=0)
+    speeds[0].set_ylim(bottom=0)
+    axes[0].set_ylabel("contact force $F_c$, N", color=FORCE)
+    speeds[-1].set_ylabel("hand speed $v_{EEF}$, m/s", color=SPEED)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _heading(arm: str, group: Sequence[Record]) -> str:
+    episodes = [one for record in group for one in record.episodes]
+    touched = sum(one.contact is not None for one in episodes)
+    solved = sum(one.outcome.success for one in episodes)
+    return f"{arm}\n{solved} of {len(episodes)} solved, {touched} with contact"
+
+
+def _show(axes: np.ndarray, group: Sequence[Record]) -> None:
+    """Show the pictures of the arm's first policy that has any; that of the contact is framed."""
+    from matplotlib.patches import Rectangle
+
+    pictures = next((record.pictures for record in group if record.pictures), ())
+    rows, columns = crop(pictures) if pictures else (slice(None), slice(None))
+    dt = group[0].episodes[0].trace.control_seconds
+    for i, axis in enumerate(axes):
+        axis.set_axis_off()
+        if i < len(pictures):
+            axis.imshow(pictures[i][rows, columns])
+            name = f"{SHOWN[i] * dt:+.1f} s"
+            if SHOWN[i] == 0:
+                name = "contact"
+                frame = axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes))
+                frame.set(fill=False, edgecolor=_FRAME, linewidth=4)
+            axis.set_title(name, fontsize=9)
+
+
+def crop(pictures: Sequence[Image]) -> tuple[slice, slice]:
+    """Return the rows and columns of a square around what moves, half a picture wide or more."""
+    stack = np.stack(pictures).astype(np.int16)
+    moved = (stack.max(0) - stack.min(0)).max(-1) > _MOTION
+    height, width = moved.shape
+    if not moved.any():
+        return slice(0, height), slice(0, width)
+    ends = [np.flatnonzero(moved.any(axis))[[0, -1]] for axis in (1, 0)]
+    reach = max(int(last - first) for first, last in ends)
+    side = min(max(int(1.2 * reach), height // 2), height, width)
+    starts = [
+        min(max(int(first + last - side) // 2, 0), size - side)
+        for (first, last), size in zip(ends, (height, width), strict=True)
+    ]
+    return slice(starts[0], starts[0] + side), slice(starts[1], starts[1] + side)
+
+
+def _draw(axis: Axes, values: np.ndarray, group: Sequence[Record], colour: str) -> None:
+    """Draw the mean over episodes and its band; steps that no episode has are left out."""
+    known = np.isfinite(values).any(0) if len(values) else np.zeros(0, bool)
+    if not known.any():
+        return
+    time = np.arange(-BEFORE, AFTER + 1)[known] * group[0].episodes[0].trace.control_seconds
+    low, high = np.nanquantile(values[:, known], [0.1, 0.9], axis=0)
+    axis.fill_between(time, low, high, color=colour, alpha=0.18, lw=0)
+    axis.plot(time, np.nanmean(values[:, known], axis=0), color=colour, lw=1.8)

@@ -1,0 +1,214 @@
+"""The learned products of a policy one by one: their factors, values, and the policy without them.
+
+A product is what one latent feature adds to its first-order path. In a gated layer of degree 2 that
+is ``gate * u * v``; at higher degrees all products of a feature are taken together. In the residual
+actor every stage k = 2..K has its own, ``A_k(h) * S_{k-1}(p_{k-1})``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from prism_motor.learn.policy import Policy
+from prism_motor.nn import PolynomialLayer
+from prism_motor.nn.actors import ResidualEncoder
+from prism_motor.nn.conditioner import PolynomialConditioner
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the encoder computes from observations before any product is formed."""
+
+    inputs: Tensor
+    """Normalised observations, (N, inputs)."""
+    factors: tuple[Tensor, ...]
+    """Affine maps of the input that are multiplied, (N, latent) each."""
+
+
+class Products(ABC):
+    """The products of a policy's encoder; make one with :func:`products_of`.
+
+    Args:
+        policy: The policy; it stays as it is.
+        latent: Width of the interaction stage.
+        stages: How many products each latent feature takes part in.
+
+    Attributes:
+        count: Number of products.
+    """
+
+    def __init__(self, policy: Policy, latent: int, stages: int = 1) -> None:
+        self.actor: Any = policy.actor
+        self.action = policy.config.task.actions
+        self.latent, self.stages = latent, stages
+        self.count = latent * stages
+
+    def read(self, observations: Tensor) -> Parts:
+        """Compute what the products are made of."""
+        inputs = self.actor.obs_normalizer(observations)
+        return Parts(inputs, tuple(self._factors(inputs)))
+
+    def targets(self, parts: Parts, features: Tensor) -> Tensor:
+        """Return what interaction features make of the joint targets, rad.
+
+        The reference motion or default pose that the action is added to is left out.
+        """
+        action = self.actor.mlp(self._encode(parts, features))
+        return self.action.scale * action.clamp(-self.action.clip, self.action.clip)
+
+    def label(self, product: int) -> str:
+        """Say which feature a product belongs to."""
+        stage, feature = divmod(product, self.latent)
+        return f"{feature}" if self.stages == 1 else f"{feature}, stage {stage + 2}"
+
+    @abstractmethod
+    def _factors(self, inputs: Tensor) -> list[Tensor]: ...
+
+    @abstractmethod
+    def _encode(self, parts: Parts, features: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def first_order(self, parts: Parts) -> Tensor:
+        """Return the features without any product, (N, latent)."""
+
+    @abstractmethod
+    def features(self, parts: Parts, keep: Tensor | None = None) -> Tensor:
+        """Return the interaction features, (N, latent).
+
+        Args:
+            parts: Of :meth:`read`.
+            keep: Factor on every product, (..., count): zeros remove them. Default: all ones.
+        """
+
+    @abstractmethod
+    def values(self, parts: Parts) -> Tensor:
+        """Return the value of every product, (N, count)."""
+
+    @abstractmethod
+    def branches(self, parts: Parts) -> Tensor:
+        """Return the forms that make each product when multiplied, (N, branches, count).
+
+        For a gated layer these are u, 1 + gate_2 v, ...; their first-order parts name the product.
+        """
+
+    @abstractmethod
+    def gates(self) -> tuple[Tensor, float] | None:
+        """Return the gates in force and the value they started from; ``None`` without gates."""
+
+
+class GatedProducts(Products):
+    """Products of a :class:`prism_motor.nn.PolynomialLayer`."""
+
+    def __init__(self, policy: Policy, layer: PolynomialLayer) -> None:
+        super().__init__(policy, layer.out_features)
+        self.layer = layer
+        gate = layer.effective_gate()
+        assert gate is not None
+        self._gate = gate.detach()
+
+    def _factors(self, inputs: Tensor) -> list[Tensor]:
+        return self.layer.factors(inputs)
+
+    def _encode(self, parts: Parts, features: Tensor) -> Tensor:
+        return self.actor.encoder.projection(features)
+
+    def first_order(self, parts: Parts) -> Tensor:
+        """Return u."""
+        return parts.factors[0]
+
+    def features(self, parts: Parts, keep: Tensor | None = None) -> Tensor:
+        """Return psi, with every product scaled."""
+        if keep is None:
+            return self.layer.combine(list(parts.factors))
+        return parts.factors[0] + keep * self.values(parts)
+
+    def values(self, parts: Parts) -> Tensor:
+        """Return psi - u."""
+        return self.layer.combine(list(parts.factors)) - parts.factors[0]
+
+    def branches(self, parts: Parts) -> Tensor:
+        """Return u and the later factors with their gates and ones."""
+        first, *later = parts.factors
+        rest = [1 + gate * factor for gate, factor in zip(self._gate, later, strict=True)]
+        return torch.stack([first, *rest], dim=-2)
+
+    def gates(self) -> tuple[Tensor, float]:
+        """Return the gates, warm-up included."""
+        return self._gate, self.layer.gate_init
+
+
+class ResidualProducts(Products):
+    """Products of a :class:`prism_motor.nn.actors.ResidualEncoder`, stage by stage."""
+
+    def __init__(self, policy: Policy, encoder: ResidualEncoder) -> None:
+        super().__init__(policy, encoder.branch_out.in_features, encoder.degree - 1)
+        self.encoder = encoder
+
+    def _factors(self, inputs: Tensor) -> list[Tensor]:
+        lifted = self.encoder.lift(inputs)
+        return [factor(lifted) for factor in self.encoder.factors]
+
+    def _encode(self, parts: Parts, features: Tensor) -> Tensor:
+        branch = self.encoder.branch_out(features)
+        if self.encoder.warmup is not None:
+            branch = branch * self.encoder.warmup().to(branch.dtype)
+        return self.encoder.activation(self.encoder.skip(parts.inputs) + branch)
+
+    def first_order(self, parts: Parts) -> Tensor:
+        """Return p_1."""
+        return parts.factors[0]
+
+    def features(self, parts: Parts, keep: Tensor | None = None) -> Tensor:
+        """Return p_K; later stages see what is left of the earlier ones."""
+        kept = [None] * self.stages if keep is None else keep.split(self.latent, dim=-1)
+        total = parts.factors[0]
+        for factor, state, share in zip(parts.factors[1:], self.encoder.states, kept, strict=True):
+            product = factor * state(total)
+            total = total + (product if share is None else share * product)
+        return total
+
+    def values(self, parts: Parts) -> Tensor:
+        """Return the products of all stages."""
+        one, other = self.branches(parts).unbind(-2)
+        return one * other
+
+    def branches(self, parts: Parts) -> Tensor:
+        """Return A_k(h) and S_{k-1}(p_{k-1}) of all stages."""
+        total, found = parts.factors[0], []
+        for factor, state in zip(parts.factors[1:], self.encoder.states, strict=True):
+            other = state(total)
+            found.append(torch.stack([factor, other], dim=-2))
+            total = total + factor * other
+        return torch.cat(found, dim=-1)
+
+    def gates(self) -> None:
+        """Return ``None``: this actor has none."""
+        return None
+
+
+def products_of(policy: Policy) -> Products:
+    """Return the products of a policy, or say why it has none."""
+    encoder: Any = getattr(policy.actor, "encoder", None)
+    arm = policy.config.arm
+    if isinstance(encoder, ResidualEncoder) and encoder.degree > 1:
+        return ResidualProducts(policy, encoder)
+    layer = encoder.interaction if isinstance(encoder, PolynomialConditioner) else None
+    if isinstance(layer, PolynomialLayer) and layer.degree > 1 and layer.bound is None:
+        return GatedProducts(policy, layer)
+    if encoder is None:
+        reason = "a plain MLP forms no explicit products"
+    elif getattr(layer, "degree", getattr(encoder, "degree", None)) == 1:
+        reason = "a layer of degree 1 is linear"
+    elif isinstance(layer, PolynomialLayer):
+        reason = f"a layer with bound={layer.bound} is no polynomial"
+    else:
+        reason = f"products of interaction={policy.config.actor.interaction!r} are not gated"  # pyright: ignore[reportAttributeAccessIssue]
+    raise ValueError(
+        f"The policy ({arm}) has no learned products to explain: {reason}. Give a run of the gated "
+        "or residual actor with a degree of at least 2."
+    )

@@ -1,0 +1,125 @@
+"""Pictures of traces: commands and what became of them, and the mechanics of a few steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prism_motor.analysis.style import INK, PALE, arm_colours, new_figure
+from prism_motor.analysis.traces import VELOCITIES, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MARGIN = 0.3
+"""Room around the commands; what falls is allowed to leave the picture, m/s or rad/s."""
+
+_TITLES = ("forward, m/s", "sideways, m/s", "yaw rate, rad/s")
+
+
+def by_arm(traces: Sequence[Trace]) -> dict[str, list[Trace]]:
+    """Group traces by arm, in their order."""
+    groups: dict[str, list[Trace]] = {}
+    for trace in traces:
+        groups.setdefault(trace.subject.arm, []).append(trace)
+    return groups
+
+
+def draw_tracking(traces: Sequence[Trace]) -> Figure:
+    """Draw commanded and actual velocities along the script."""
+    arms = by_arm(traces)
+    colours = arm_colours(arms)
+    figure = new_figure(10.5, 6.6)
+    axes = figure.subplots(3, 1, sharex=True)
+    told = traces[0]
+    for column, (axis, name) in enumerate(zip(axes, VELOCITIES.values(), strict=True)):
+        label = "command" if column == 0 else None
+        axis.step(told.time, told.commands[:, column], where="post", color=INK, lw=1.4, label=label)
+        lowest, highest = told.commands[:, column].min(), told.commands[:, column].max()
+        axis.set_ylim(lowest - _MARGIN, highest + _MARGIN)
+        for arm, group in arms.items():
+            _line(axis, group, name, colours[arm], arm if column == 0 else None)
+        axis.set_ylabel(_TITLES[column])
+        axis.grid(color=PALE, lw=0.8)
+    axes[-1].set_xlabel("time, s")
+    axes[-1].set_xlim(0, told.time[-1])
+    bands = "10 to 90 % of the robots"
+    if any(len(group) > 1 for group in arms.values()):
+        bands = f"range over training seeds, or {bands} where there is one seed"
+    figure.suptitle(
+        f"The same commands for every arm   (mean over the past gait cycle; bands: {bands})",
+        fontsize=11,
+    )
+    figure.legend(loc="outside lower center", ncols=min(7, len(arms) + 1), frameon=False)
+    return figure
+
+
+def _line(axis: Axes, group: Sequence[Trace], name: str, colour: str, label: str | None) -> None:
+    """Draw the mean over robots and its band; a cross marks where no robot is left."""
+    time = group[0].time
+    if len(group) > 1:
+        lines = np.stack([_over_robots(trace.smooth(name)) for trace in group])
+        low, high = lines.min(0), lines.max(0)
+        centre = lines.mean(0)
+    else:
+        values = group[0].smooth(name)
+        centre = _over_robots(values)
+        alive = np.isfinite(centre)
+        low, high = np.full_like(centre, np.nan), np.full_like(centre, np.nan)
+        low[alive], high[alive] = np.nanquantile(values[:, alive], [0.1, 0.9], axis=0)
+    axis.fill_between(time, low, high, color=colour, alpha=0.18, lw=0)
+    axis.plot(time, centre, color=colour, lw=1.6, label=label)
+    known = np.flatnonzero(np.isfinite(centre))
+    if len(known) and known[-1] < len(time) - 1:
+        last = np.clip(centre[known[-1]], *axis.get_ylim())
+        axis.plot(time[known[-1]], last, "x", color=colour, ms=7, mew=2, clip_on=False)
+
+
+def _over_robots(values: np.ndarray) -> np.ndarray:
+    """Return the mean over the robots that still walk, NaN where none does."""
+    alive = np.isfinite(values).sum(0)
+    return np.where(alive > 0, np.nansum(values, 0) / np.maximum(alive, 1), np.nan)
+
+
+def draw_mechanics(traces: Sequence[Trace], detail: tuple[float, float], foot: str) -> Figure:
+    """Draw power, slip, impulse and contact power of one robot during a few steps.
+
+    Args:
+        traces: One per arm is drawn, the first.
+        detail: From when to when, s.
+        foot: Foot whose impulse is drawn.
+    """
+    arms = by_arm(traces)
+    colours = arm_colours(arms)
+    panels = (
+        ("joint_power", r"joint power  $\sum_j |\tau_j \dot q_j|$, W"),
+        ("slip_velocity", r"slip  $\sum_f |v_{f,xy}|$ in contact, m/s"),
+        (f"foot_impulse_{foot}", f"impulse of the {_words(foot)}, N s"),
+        ("contact_power", r"contact power  $\sum_f F_f \cdot v_f$, W"),
+    )
+    figure = new_figure(10.5, 7.2)
+    axes = figure.subplots(4, 1, sharex=True)
+    for row, (axis, (name, title)) in enumerate(zip(axes, panels, strict=True)):
+        for arm, group in arms.items():
+            trace = group[0]
+            shown = (trace.time >= detail[0]) & (trace.time <= detail[1])
+            values = trace.quantities[name][0][shown]
+            walks = np.isfinite(values).any()
+            label = (arm if walks else f"{arm} (has fallen before)") if row == 0 else None
+            axis.plot(trace.time[shown], values, color=colours[arm], lw=1.5, label=label)
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.grid(color=PALE, lw=0.8)
+    axes[-1].set_xlabel("time, s")
+    axes[-1].set_xlim(*detail)
+    figure.suptitle(
+        "What no policy is told: mechanics of one robot, from the same initial state", fontsize=11
+    )
+    figure.legend(loc="outside lower center", ncols=min(7, len(arms)), frameon=False)
+    return figure
+
+
+def _words(foot: str) -> str:
+    return foot.replace("_ankle_roll", " foot").replace("_", " ")

@@ -1,0 +1,83 @@
+"""``prism info``: what a bug report needs."""
+
+from __future__ import annotations
+
+import json as json_format
+import os
+import platform
+from importlib import metadata
+
+import torch
+
+from prism_motor._version import __version__
+
+_PACKAGES = (
+    "numpy",
+    "mujoco",
+    "rsl-rl-lib",
+    "tensordict",
+    "stable-baselines3",
+    "lerobot",
+    "mjlab",
+    "onnx",
+    "onnxruntime",
+    "tyro",
+    "viser",
+)
+
+_VARIABLES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MUJOCO_GL", "CUDA_VISIBLE_DEVICES")
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def collect() -> dict[str, dict[str, str]]:
+    """Collect versions, devices and thread settings."""
+    versions = {
+        "prism": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+    versions |= {package: _version(package) for package in _PACKAGES}
+    devices = {"cpu": platform.processor() or platform.machine()}
+    for index in range(torch.cuda.device_count()):
+        devices[f"cuda:{index}"] = torch.cuda.get_device_name(index)
+    if torch.backends.mps.is_available():
+        devices["mps"] = "available"
+    # Containers often allow fewer cores than the machine has; torch threads above that fight.
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    threads = {
+        "cores": str(os.cpu_count()),
+        "cores allowed": str(allowed),
+        "torch threads": str(torch.get_num_threads()),
+        "torch inter-op threads": str(torch.get_num_interop_threads()),
+    }
+    variables = {name: os.environ.get(name, "not set") for name in _VARIABLES}
+    return {
+        "versions": versions,
+        "system": {"platform": platform.platform()},
+        "devices": devices,
+        "threads": threads,
+        "environment": variables,
+    }
+
+
+def info(json: bool = False) -> None:
+    """Print versions, devices and threads, for bug reports.
+
+    Args:
+        json: Print JSON instead of text.
+    """
+    sections = collect()
+    if json:
+        print(json_format.dumps(sections, indent=2))
+        return
+    width = max(len(key) for section in sections.values() for key in section)
+    for title, section in sections.items():
+        print(title)
+        for key, value in section.items():
+            print(f"  {key:<{width}}  {value}")

@@ -1,0 +1,35 @@
+"""``prism libero``: get LIBERO ready on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def prepare(assets: Path | None = None) -> None:
+    """Write LIBERO's config file and get its assets; asks nothing.
+
+    Args:
+        assets: An archive (.tar, .tar.gz, .tar.xz, .zip) or a folder of LIBERO's assets; default:
+            what is there already, else the hub.
+    """
+    from prism_motor.manipulation.libero.preparation import prepare as prepare_libero
+
+    state = prepare_libero(assets)
+    print(state)
+    if not state.ready:
+        sys.exit(1)
+    print("LIBERO is ready.")
+
+
+def check() -> None:
+    """Show where LIBERO's files are and what is missing."""
+    from prism_motor.manipulation.libero.preparation import COMMAND
+    from prism_motor.manipulation.libero.preparation import check as check_libero
+
+    state = check_libero()
+    print(state)
+    if not state.ready:
+        print(f"LIBERO is not ready. Run: {COMMAND}", file=sys.stderr)
+        sys.exit(1)
+    print("LIBERO is ready.")

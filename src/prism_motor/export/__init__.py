@@ -1,0 +1,23 @@
+"""Policies as files that run without this package: TorchScript and single-file ONNX.
+
+Every export is compared with the module it came from before the file gets its name, so a file that
+exists is a file that agrees::
+
+    export_onnx(actor, "policy.onnx", torch.zeros(1, 705), metadata={"action_scale": 0.25})
+    export_torchscript(actor, "policy.pt", torch.zeros(1, 705))
+
+The module itself is not touched: a copy on the CPU in evaluation mode is exported.
+"""
+
+from prism_motor.export.files import export_onnx, export_torchscript
+from prism_motor.export.inputs import Batch, ExportError
+from prism_motor.export.parity import ParityError, check_parity
+
+__all__ = [
+    "Batch",
+    "ExportError",
+    "ParityError",
+    "check_parity",
+    "export_onnx",
+    "export_torchscript",
+]

@@ -1,0 +1,82 @@
+"""The policy behind ``prism_diffusion``."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from prism_motor._extras import missing_extra
+from prism_motor.integrations.lerobot.checkpoints import check_config, config_for_checkpoint
+from prism_motor.integrations.lerobot.configuration_prism_diffusion import PrismDiffusionConfig
+from prism_motor.integrations.lerobot.optimizer import optimizer_groups
+from prism_motor.integrations.lerobot.small_encoder import SmallRgbEncoder
+
+try:
+    from lerobot.configs.policies import PreTrainedConfig
+    from lerobot.policies.diffusion.modeling_diffusion import DiffusionModel, DiffusionPolicy
+    from lerobot.policies.pretrained import PreTrainedPolicy
+    from lerobot.utils.constants import OBS_STATE
+except ImportError as error:
+    raise missing_extra("prism_motor.integrations.lerobot", "manipulation", error) from error
+
+
+class PrismDiffusionModel(DiffusionModel):
+    """LeRobot's diffusion model; the state history passes the conditioner first.
+
+    State dict: LeRobot's, with ``conditioner.*`` unless the conditioner is ``linear``.
+    """
+
+    conditioner: nn.Module | None
+
+    def __init__(self, config: PrismDiffusionConfig) -> None:
+        super().__init__(config)
+        if config.image_features and config.image_encoder == "small":
+            self.rgb_encoder = SmallRgbEncoder(config)  # as wide as the one it replaces
+        assert config.robot_state_feature is not None  # validated by the config
+        size = config.n_obs_steps * config.robot_state_feature.shape[0]
+        # Built last, so that with the same seed encoder and U-Net start alike in every arm.
+        self.conditioner = config.make_conditioner(size, size)
+
+    def _prepare_global_conditioning(self, batch: dict[str, Tensor]) -> Tensor:
+        if self.conditioner is not None:
+            state = batch[OBS_STATE]  # (batch, steps, coordinates)
+            conditioned = self.conditioner(state.flatten(start_dim=1)).reshape(state.shape)
+            batch = {**batch, OBS_STATE: conditioned}
+        return super()._prepare_global_conditioning(batch)
+
+
+class PrismDiffusionPolicy(DiffusionPolicy):
+    """LeRobot's Diffusion Policy with the conditioner its config names.
+
+    Args:
+        config: Its ``input_features`` and ``output_features`` must be set.
+        **kwargs: What LeRobot's factory passes to every policy; not used.
+    """
+
+    config_class = PrismDiffusionConfig
+    name = "prism_diffusion"
+
+    def __init__(self, config: PrismDiffusionConfig, **kwargs: Any) -> None:
+        check_config(type(self), config)
+        # Not DiffusionPolicy's: it would build LeRobot's model first, and draw its random numbers.
+        PreTrainedPolicy.__init__(self, config)
+        config.validate_features()
+        self.diffusion = PrismDiffusionModel(config)
+        self.reset()
+
+    def get_optim_params(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """Return LeRobot's parameters in groups that keep gates out of weight decay."""
+        return optimizer_groups(self.diffusion, self.diffusion.conditioner)
+
+    @classmethod
+    def from_pretrained(  # type: ignore[override]
+        cls,
+        pretrained_name_or_path: str | Path,
+        *,
+        config: PreTrainedConfig | None = None,
+        **kwargs: Any,
+    ) -> "PrismDiffusionPolicy":
+        """Load a checkpoint, always strictly; one with another conditioner is refused."""
+        config = config_for_checkpoint(cls, pretrained_name_or_path, config, kwargs)
+        kwargs["strict"] = True
+        return super().from_pretrained(pretrained_name_or_path, config=config, **kwargs)

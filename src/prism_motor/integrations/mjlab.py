@@ -1,0 +1,78 @@
+"""PRISM actors for mjlab: configs that stand in for an mjlab task's ``actor``.
+
+A task of one's own, on the environment of a registered one::
+
+    from mjlab.tasks.registry import load_env_cfg, load_rl_cfg, register_mjlab_task
+    from prism_motor.integrations.mjlab import GatedModelCfg
+
+    task = "Mjlab-Velocity-Flat-Unitree-G1"
+    agent = load_rl_cfg(task)
+    agent.actor = GatedModelCfg(
+        hidden_dims=agent.actor.hidden_dims,
+        obs_normalization=agent.actor.obs_normalization,
+        latent=256,
+    )
+    register_mjlab_task("Prism-" + task, load_env_cfg(task), load_env_cfg(task, play=True), agent)
+
+Checked with mjlab 1.6.0, which pins rsl-rl-lib 5.4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from prism_motor._extras import MissingExtraError
+from prism_motor.nn import GatedActorConfig, ResidualActorConfig
+
+try:
+    from mjlab.rl import RslRlModelCfg  # pyright: ignore[reportMissingImports]
+except ImportError as error:
+    raise MissingExtraError(
+        "prism_motor.integrations.mjlab needs mjlab, which is not installed. Install it with: "
+        "pip install mjlab"
+    ) from error
+
+from prism_motor.integrations.rsl_rl import GAUSSIAN
+
+
+@dataclass
+class GatedModelCfg(RslRlModelCfg):
+    """The actor of the paper's Section 3 (:class:`prism_motor.nn.GatedActorConfig`)."""
+
+    class_name: str = "prism_motor.integrations.rsl_rl:GatedModel"
+    """Resolved by rsl_rl."""
+    hidden_dims: tuple[int, ...] = GatedActorConfig.hidden
+    """Hidden widths of the trunk."""
+    distribution_cfg: dict[str, Any] | None = field(default_factory=lambda: dict(GAUSSIAN))
+    """Action distribution."""
+    latent: int = GatedActorConfig.latent
+    """Width of the interaction stage."""
+    degree: int = GatedActorConfig.degree
+    """Polynomial degree of the interaction stage."""
+    interaction: str = GatedActorConfig.interaction
+    """Interaction layer by name; the alternatives make ablation arms."""
+    gate_init: float = GatedActorConfig.gate_init
+    """Initial gates."""
+    warmup: int = GatedActorConfig.warmup
+    """PPO updates over which the products fade in, 0 for none."""
+    bound: float | None = GatedActorConfig.bound
+    """Bounded mode for half precision."""
+
+
+@dataclass
+class ResidualModelCfg(RslRlModelCfg):
+    """The actor of the paper's Table 1 (:class:`prism_motor.nn.ResidualActorConfig`)."""
+
+    class_name: str = "prism_motor.integrations.rsl_rl:ResidualModel"
+    """Resolved by rsl_rl."""
+    hidden_dims: tuple[int, ...] = ResidualActorConfig.hidden
+    """Hidden widths of the trunk."""
+    distribution_cfg: dict[str, Any] | None = field(default_factory=lambda: dict(GAUSSIAN))
+    """Action distribution."""
+    latent: int = ResidualActorConfig.latent
+    """Width of the two branches."""
+    degree: int = ResidualActorConfig.degree
+    """Polynomial degree of the branch."""
+    warmup: int = ResidualActorConfig.warmup
+    """PPO updates until the polynomial branch is fully on; 0 keeps it on from the start."""

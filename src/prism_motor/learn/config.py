@@ -1,0 +1,97 @@
+"""Settings of a training run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from prism_motor.locomotion.config import TaskConfig
+from prism_motor.nn import ActorConfig
+from prism_motor.nn.checks import check_choice, check_size
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Proximal policy optimisation, as rsl_rl implements it."""
+
+    steps: int = 60
+    """Control steps per environment and iteration."""
+    epochs: int = 2
+    """Passes over the samples of an iteration."""
+    minibatches: int = 4
+    """Gradient steps per pass."""
+    learning_rate: float = 1e-5
+    """Initial learning rate."""
+    schedule: str = "adaptive"
+    """``adaptive`` follows the KL divergence; ``linear`` falls to the final rate."""
+    desired_kl: float = 0.01
+    """Divergence that the adaptive schedule aims at."""
+    final_learning_rate: float = 1e-5
+    """Lowest rate of the linear schedule."""
+    decay_samples: float = 5e6
+    """Samples after which the linear schedule would reach zero."""
+    gamma: float = 0.994
+    """Discount."""
+    gae_lambda: float = 0.9
+    """Advantage smoothing."""
+    clip: float = 0.2
+    """Clip range of the probability ratio."""
+    clip_value_loss: bool = True
+    """Whether the value loss is clipped too."""
+    value_weight: float = 1.0
+    """Weight of the value loss."""
+    entropy_weight: float = 0.001
+    """Weight of the entropy bonus."""
+    gradient_norm: float = 1.0
+    """Largest gradient norm of actor and of critic."""
+    initial_std: float = 1.0
+    """Initial standard deviation of the actions."""
+    normalise_observations: bool = False
+    """Whether running statistics normalise the observations."""
+    mirror: bool = False
+    """Whether every sample is also learned from mirrored left to right."""
+
+    def __post_init__(self) -> None:
+        check_choice("schedule", self.schedule, ("adaptive", "linear"))
+        for name in ("steps", "epochs", "minibatches"):
+            check_size("ppo", name, getattr(self, name))
+        if self.learning_rate <= 0:
+            raise ValueError(f"ppo: learning_rate must be above zero, got {self.learning_rate}.")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run, enough to repeat it."""
+
+    preset: str
+    """Name of the preset that the settings came from."""
+    arm: str
+    """Name of the arm of a comparison: mlp, mlp-larger, gated, residual."""
+    task: TaskConfig
+    """The task."""
+    actor: ActorConfig
+    """The policy network."""
+    critic_hidden: tuple[int, ...] = (768, 256, 128)
+    """Hidden widths of the critic, the same for every arm."""
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    """The learner."""
+    envs: int = 4096
+    """Environments stepped at once, by all processes together."""
+    iterations: int = 3001
+    """Policy updates."""
+    seed: int = 1
+    """Seed of everything random."""
+    threads: int = 1
+    """Threads of the simulation and of torch; part of what makes a run exact."""
+    checkpoint_every: int = 100
+    """Iterations between checkpoints."""
+    keep_checkpoints: int = 3
+    """How many of the newest checkpoints are kept."""
+
+    def __post_init__(self) -> None:
+        for name in ("envs", "iterations", "threads", "checkpoint_every", "keep_checkpoints"):
+            check_size("run", name, getattr(self, name))
+
+    @property
+    def samples_per_iteration(self) -> int:
+        """Control steps of all environments in one iteration."""
+        return self.envs * self.ppo.steps

@@ -1,0 +1,80 @@
+"""Velocity commands: sampled planar velocity and a heading that turns into a yaw rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from prism_motor.locomotion.config import CommandConfig
+
+
+class Commands:
+    """The commands of all environments.
+
+    Attributes:
+        values: (N, 3): forward, sideways (m/s) and yaw rate (rad/s), as the policy sees them.
+        heading: (N,) target heading, rad.
+    """
+
+    def __init__(self, config: CommandConfig, num_envs: int, generator: torch.Generator) -> None:
+        self.config = config
+        self.generator = generator
+        self.values = torch.zeros(num_envs, 3)
+        self.heading = torch.zeros(num_envs)
+        bounds = torch.tensor([config.forward, config.sideways, config.heading])
+        self._low, self._span = bounds[:, :1], bounds[:, 1:] - bounds[:, :1]
+
+    def resample(self, envs: Tensor) -> None:
+        """Draw new commands for some environments."""
+        drawn = self._low + self._span * torch.rand(3, len(envs), generator=self.generator)
+        planar, heading = drawn[:2], drawn[2]
+        planar = planar * (torch.linalg.vector_norm(planar, dim=0) > self.config.deadband)
+        self.values[envs, :2] = planar.T
+        self.heading[envs] = heading
+
+    def follow_heading(self, yaw: Tensor) -> None:
+        """Turn the heading error into a yaw-rate command."""
+        error = wrap(self.heading - yaw)
+        limit = self.config.yaw_limit
+        self.values[:, 2] = (self.config.heading_gain * error).clamp(-limit, limit)
+
+
+class HeldCommands(Commands):
+    """Commands that someone else gives: a held one counts, and without it the task draws its own.
+
+    Args:
+        like: The commands to stand in for.
+        held: Forward and sideways velocity (m/s) and yaw rate (rad/s), as given instead of from a
+            heading; ``None`` for the task's own.
+    """
+
+    def __init__(self, like: Commands, held: Sequence[float] | None = None) -> None:
+        super().__init__(like.config, len(like.values), like.generator)
+        self.values, self.heading = like.values, like.heading
+        self.hold(held)
+
+    def hold(self, held: Sequence[float] | None) -> None:
+        """Give a command to all environments from now on, or let the task go on with its own."""
+        self.held = None if held is None else torch.tensor(list(held))
+        if self.held is not None:
+            self.values[:] = self.held
+
+    def resample(self, envs: Tensor) -> None:
+        """Draw new commands unless one is held."""
+        if self.held is None:
+            super().resample(envs)
+
+    def follow_heading(self, yaw: Tensor) -> None:
+        """Turn the heading error into a yaw-rate command unless one is held."""
+        if self.held is None:
+            super().follow_heading(yaw)
+        else:
+            self.values[:] = self.held
+
+
+def wrap(angle: Tensor) -> Tensor:
+    """Map an angle to (-pi, pi]."""
+    return math.pi - torch.remainder(math.pi - angle, 2 * math.pi)

@@ -1,0 +1,203 @@
+"""Evaluation of a policy by the balanced protocol: the first episodes of every environment.
+
+Counting "the first 200 episodes to end" would over-count early falls. Here every environment gives
+the same number of episodes, however long they take, and what comes after them is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from prism_motor.locomotion.conditions import find_condition
+from prism_motor.locomotion.config import TaskConfig
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.gait_metrics import GaitMeter
+from prism_motor.locomotion.rewards import Step
+from prism_motor.nn.checks import check_size
+
+Policy = Callable[[Tensor], Tensor]
+"""Observations (N, observations) to actions (N, joints)."""
+
+
+class EvaluationError(FloatingPointError):
+    """A policy or the simulation produced values that are not finite."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How much is evaluated."""
+
+    envs: int = 100
+    """Environments."""
+    episodes: int = 2
+    """Episodes of each environment, the first ones."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            check_size("Evaluation", name, value)
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What is kept of one episode; errors are means over its steps, all before the reset."""
+
+    condition: str
+    """Name of the condition."""
+    evaluation_seed: int
+    """Seed of the environments."""
+    environment: int
+    """Which environment, from 0."""
+    episode: int
+    """Which episode of that environment, from 0."""
+    steps: int
+    """Length in control steps; a full episode ends with the first step past its duration."""
+    seconds: float
+    """Length, s."""
+    survived: bool
+    """Whether it lasted to the time-out."""
+    episode_return: float
+    """Sum of rewards."""
+    linear_error: float
+    """Norm of the planar velocity error, m/s."""
+    yaw_error: float
+    """Absolute error of the yaw rate, rad/s."""
+    swing_apex: float | None
+    """Greatest height of a foot above its last contact, mean over swings, m; None without any."""
+    double_support: float
+    """Fraction of time with all feet on the ground."""
+    speed_ratio: float | None
+    """Speed in the commanded direction per commanded speed; None if all commands were to stop."""
+    touchdowns: float
+    """Touchdowns per second and foot."""
+
+
+def evaluate(
+    policy: Policy,
+    task: TaskConfig,
+    condition: str,
+    *,
+    seed: int,
+    protocol: Protocol | None = None,
+    threads: int = 1,
+    report: Callable[[], None] | None = None,
+) -> list[Episode]:
+    """Run a policy under a condition and return its episodes by environment.
+
+    Args:
+        policy: The policy; give it the mean action, not samples.
+        task: The task that it was trained on.
+        condition: Name of a condition in :data:`prism_motor.locomotion.conditions.CONDITIONS`.
+        seed: Seed of initial states, commands and all else that is random.
+        protocol: How many environments and episodes.
+        threads: Threads of the simulation; they do not change the result.
+        report: Called after every control step.
+    """
+    protocol = protocol or Protocol()
+    changed = find_condition(condition).apply(task)
+    env = VelocityEnv(changed, protocol.envs, seed=seed, threads=threads)
+    meter = _EpisodeMeter(env)
+    count = torch.zeros(protocol.envs, dtype=torch.long)
+    episodes: list[Episode] = []
+    with torch.inference_mode():
+        while bool((count < protocol.episodes).any()):
+            actions = policy(env.get_observations()["policy"])
+            check_actions(actions, env)
+            _, rewards, done, _ = env.step(actions)
+            _check_finite("reward", rewards, env)
+            assert env.last_step is not None
+            meter.update(env.last_step, rewards)
+            ended = done.nonzero().squeeze(-1)
+            if len(ended):
+                counted = ended[count[ended] < protocol.episodes]
+                rows = meter.read(counted, survived=env.timed_out & ~env.terminated)
+                for index, row in zip(counted.tolist(), rows, strict=True):
+                    episodes.append(Episode(condition, seed, index, int(count[index]), **row))
+                meter.reset(ended)
+                count[ended] += 1
+                env.engine.rest((count >= protocol.episodes).nonzero().squeeze(-1).numpy())
+            if report is not None:
+                report()
+    return sorted(episodes, key=lambda one: (one.environment, one.episode))
+
+
+class _EpisodeMeter:
+    """Sums over the present episode of every environment."""
+
+    def __init__(self, env: VelocityEnv) -> None:
+        self.control_dt = env.control_dt
+        self.gait = GaitMeter(env.num_envs, len(env.robot.feet))
+        names = ("episode_return", "linear_error", "yaw_error", "speed", "commanded_speed")
+        # Doubles: a full episode has thousands of steps.
+        self.sums = {n: torch.zeros(env.num_envs, dtype=torch.double) for n in names}
+
+    def update(self, step: Step, rewards: Tensor) -> None:
+        """Add one control step; the state is the one from before any reset."""
+        velocity, command = step.state.velocity[:, :2], step.command[:, :2]
+        yaw_rate = step.state.angular_velocity[:, 2]
+        self.gait.update(step.contact, step.state.foot_position[..., 2])
+        # Commands inside the dead band are zero, so they have no direction and add nothing.
+        wanted = command.norm(dim=-1)
+        along = (velocity * command).sum(-1) / wanted.clamp(min=1e-9)
+        for name, values in (
+            ("episode_return", rewards),
+            ("linear_error", (command - velocity).norm(dim=-1)),
+            ("yaw_error", (step.command[:, 2] - yaw_rate).abs()),
+            ("speed", along),
+            ("commanded_speed", wanted),
+        ):
+            self.sums[name] += values
+
+    def read(self, envs: Tensor, survived: Tensor) -> list[dict[str, Any]]:
+        """Return the measurements of some environments."""
+        steps = self.gait.steps
+        columns = {
+            "steps": steps,
+            "seconds": steps.double() * self.control_dt,
+            "survived": survived,
+            "episode_return": self.sums["episode_return"],
+            "linear_error": self.sums["linear_error"] / steps,
+            "yaw_error": self.sums["yaw_error"] / steps,
+            "swing_apex": self.gait.swing_apex(),
+            "double_support": self.gait.double_support(),
+            "speed_ratio": self.sums["speed"] / self.sums["commanded_speed"],
+            "touchdowns": self.gait.touchdowns(self.control_dt),
+        }
+        values = [[_or_none(v) for v in column[envs].tolist()] for column in columns.values()]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+    def reset(self, envs: Tensor) -> None:
+        """Begin new episodes in some environments."""
+        self.gait.reset(envs)
+        for values in self.sums.values():
+            values[envs] = 0.0
+
+
+def _or_none(value: float) -> float | None:
+    """Return ``None`` for NaN: 0 / 0 swings or commands."""
+    return value if value == value else None
+
+
+def check_actions(actions: Tensor, env: VelocityEnv) -> None:
+    """Refuse actions of another shape and values that are not finite."""
+    expected = (env.num_envs, env.num_actions)
+    if tuple(actions.shape) != expected:
+        raise ValueError(
+            f"The policy returned actions of shape {tuple(actions.shape)}; "
+            f"{env.num_envs} environments of {env.robot.name} need {expected}."
+        )
+    _check_finite("action", actions, env)
+
+
+def _check_finite(what: str, values: Tensor, env: VelocityEnv) -> None:
+    # A robot in a state that is not finite never falls, so it would count as a survivor.
+    if not torch.isfinite(values).all():
+        index = int((~torch.isfinite(values)).nonzero()[0, 0])
+        raise EvaluationError(
+            f"After {env.total_steps} steps the {what} of environment {index} is not finite. "
+            "Either the policy's weights or the simulation diverged; evaluate another checkpoint."
+        )

@@ -1,0 +1,121 @@
+"""Videos of one robot under a policy, with what it was told and what it does."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from prism_motor.locomotion.commands import HeldCommands
+from prism_motor.locomotion.conditions import find_condition
+from prism_motor.locomotion.config import TaskConfig
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.evaluation import Policy, check_actions
+from prism_motor.locomotion.overlay import Overlay
+from prism_motor.sim.meshes import picture_model
+from prism_motor.sim.rendering import Renderer
+
+_FRAME_RATE = 30.0
+"""Pictures a second, about: they are taken every few control steps."""
+
+
+@dataclass(frozen=True)
+class VideoConfig:
+    """What to film."""
+
+    seconds: float = 10.0
+    """Length, s."""
+    command: tuple[float, float, float] | None = (0.5, 0.0, 0.0)
+    """Forward and sideways velocity (m/s) and yaw rate (rad/s); ``None`` draws them as the task
+    does."""
+    condition: str = "nominal"
+    """Name of an evaluation condition."""
+    width: int = 640
+    """Pixels, even."""
+    height: int = 480
+    """Pixels, even."""
+    seed: int = 1
+    """Seed of the initial state and of all else that is random."""
+    primitives: bool = False
+    """Whether to draw our primitives even where a package with meshes is installed."""
+
+    def __post_init__(self) -> None:
+        find_condition(self.condition)
+        if not 0 < self.seconds <= 600:
+            raise ValueError(f"Video: seconds must be above 0 and up to 600, got {self.seconds}.")
+        for name, pixels in (("width", self.width), ("height", self.height)):
+            if pixels % 2 or not 64 <= pixels <= 3840:
+                raise ValueError(
+                    f"Video: {name} must be an even number from 64 to 3840, got {pixels}."
+                )
+        if self.command is not None and not np.isfinite(self.command).all():
+            raise ValueError(f"Video: command must be three numbers, got {self.command}.")
+
+
+class Film:
+    """One robot under a policy, as pictures; iterate over it once.
+
+    Args:
+        policy: Observations (1, observations) to actions (1, joints).
+        task: The task that it was trained on.
+        config: What to film.
+        title: First line of every picture.
+
+    Attributes:
+        rate: Pictures a second.
+        falls: How often the robot has fallen so far; it starts again after a fall.
+    """
+
+    def __init__(self, policy: Policy, task: TaskConfig, config: VideoConfig, title: str) -> None:
+        self.policy, self.config = policy, config
+        changed = find_condition(config.condition).apply(task)
+        limits = replace(changed.terminations, duration=config.seconds + 1.0)  # no time-out
+        self.env = VelocityEnv(replace(changed, terminations=limits), 1, seed=config.seed)
+        if config.command is not None:
+            self.env.commands = HeldCommands(self.env.commands, config.command)
+            self.env.reset()
+        control_rate = 1 / self.env.control_dt
+        self.every = max(1, round(control_rate / _FRAME_RATE))
+        self.rate = control_rate / self.every
+        self.overlay = Overlay(title, config.width, config.height)
+        self.falls = 0
+
+    def __len__(self) -> int:
+        return max(1, round(self.config.seconds * self.rate))
+
+    def __iter__(self) -> Generator[np.ndarray]:
+        env, config = self.env, self.config
+        # The base swings with every step; the mean over a gait cycle is what the command is about.
+        recent = deque(maxlen=round(env.cfg.gait.cycle / env.control_dt))
+        size = {"width": config.width, "height": config.height}
+        model = picture_model(env.robot, primitives=config.primitives)
+        with Renderer(model, env.robot, **size) as renderer:
+            for _ in range(len(self)):
+                for _ in range(self.every):
+                    recent.append(self._step())
+                    if env.terminated[0]:
+                        self.falls += 1
+                        recent.clear()
+                picture = renderer.draw(env.engine.qpos[0])
+                velocity = np.mean(recent, axis=0) if recent else np.zeros(3)
+                yield self.overlay.draw(
+                    picture, self._status(), env.commands.values[0].tolist(), velocity.tolist()
+                )
+
+    @torch.inference_mode()  # not around the pictures: whoever asks for them may be training
+    def _step(self) -> list[float]:
+        """Advance by one control step; return forward, sideways and turning velocity."""
+        actions = self.policy(self.env.get_observations()["policy"])
+        check_actions(actions, self.env)
+        self.env.step(actions)
+        assert self.env.last_step is not None
+        state = self.env.last_step.state
+        return torch.cat([state.velocity[0, :2], state.angular_velocity[0, 2:]]).tolist()
+
+    def _status(self) -> str:
+        seconds = self.env.total_steps * self.env.control_dt
+        fallen = f"   fallen: {self.falls}" if self.falls else ""
+        return f"{self.config.condition}   {seconds:.1f} s{fallen}"

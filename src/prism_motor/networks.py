@@ -1,0 +1,71 @@
+"""Every network of the paper by name, with the parameter count it must have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import nn
+
+from prism_motor.nn import PolynomialConditioner, build_actor, count_parameters
+
+CRITIC_HIDDEN = (768, 256, 128)
+"""Hidden widths of the locomotion critic, which no arm changes."""
+
+
+@dataclass(frozen=True)
+class NamedNetwork:
+    """One row of ``prism params``."""
+
+    name: str
+    """How the network is called in this package."""
+    build: Callable[[], nn.Module]
+    """Makes the network."""
+    expected: int
+    """Its parameter count, decoded from the paper and the authors' release to the last one."""
+    printed: str
+    """What the paper prints for it, if anything."""
+
+    def count(self) -> int:
+        """Build the network without allocating memory and count its parameters."""
+        with torch.device("meta"):
+            return count_parameters(self.build())
+
+
+def _g1(actor: str, **options: object) -> Callable[[], nn.Module]:
+    return partial(build_actor, actor, 705, 12, **options)
+
+
+def _mlp(in_features: int, hidden: tuple[int, ...], out_features: int) -> Callable[[], nn.Module]:
+    return partial(build_actor, "mlp", in_features, out_features, hidden=hidden, activation="silu")
+
+
+NETWORKS: tuple[NamedNetwork, ...] = (
+    NamedNetwork("g1/mlp", _g1("mlp"), 527_244, "527K (Table 8)"),
+    NamedNetwork("g1/mlp-larger", _g1("mlp", hidden=(816, 352, 160)), 922_092, "922K (Table 8)"),
+    NamedNetwork("g1/mlp-larger-gated", _g1("mlp", hidden=(648, 328, 160)), 724_932, ""),
+    NamedNetwork("g1/mlp-wide", _g1("mlp", hidden=(928, 384, 224)), 1_100_844, ""),
+    NamedNetwork("g1/mlp-deep", _g1("mlp", hidden=(768, 512, 256, 128)), 1_101_708, ""),
+    NamedNetwork("g1/gated-degree1", _g1("gated", degree=1), 543_884, ""),
+    NamedNetwork("g1/gated", _g1("gated"), 724_876, ""),
+    NamedNetwork("g1/gated-degree3", _g1("gated", degree=3), 905_868, ""),
+    NamedNetwork("g1/gated-r334", _g1("gated", latent=334, hidden=(513, 256, 128)), 921_715, ""),
+    NamedNetwork("g1/residual-degree1", _g1("residual", degree=1), 790_412, ""),
+    NamedNetwork("g1/residual", _g1("residual"), 921_996, "922K (Table 8)"),
+    NamedNetwork("g1/residual-degree3", _g1("residual", degree=3), 1_053_580, ""),
+    NamedNetwork(
+        "g1/critic", partial(build_actor, "mlp", 219, 1, hidden=CRITIC_HIDDEN), 398_849, ""
+    ),
+    NamedNetwork("diffusion/prism", PolynomialConditioner.diffusion_policy, 79_408, ""),
+    NamedNetwork("smolvla/linear", _mlp(32, (), 960), 31_680, "450.046M whole policy"),
+    NamedNetwork(
+        "smolvla/prism", PolynomialConditioner.smolvla, 1_910_400, "451.925M whole policy"
+    ),
+    NamedNetwork(
+        "smolvla/mlp-larger", _mlp(32, (2048, 2048), 960), 6_230_976, "456.245M whole policy"
+    ),
+    NamedNetwork("bfm-zero/prism", PolynomialConditioner.bfm_zero, 555_768, "32.665M whole policy"),
+)
+"""The paper's networks that this package builds."""

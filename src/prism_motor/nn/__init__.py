@@ -1,0 +1,69 @@
+"""The layer library: torch only.
+
+Start with :class:`PolynomialLayer`; the rest is what one needs around it.
+"""
+
+from prism_motor.nn.actors import (
+    ACTORS,
+    Actor,
+    ActorConfig,
+    GatedActorConfig,
+    ResidualActorConfig,
+    ResidualEncoder,
+    actor_config,
+    build_actor,
+)
+from prism_motor.nn.alternatives import (
+    INTERACTIONS,
+    CCPLayer,
+    ExplicitLayer,
+    GLULayer,
+    LinearLayer,
+    ProductLayer,
+    make_interaction,
+)
+from prism_motor.nn.conditioner import PolynomialConditioner
+from prism_motor.nn.expansion import Expansion, Terms
+from prism_motor.nn.factors import FactorLayer
+from prism_motor.nn.guard import FiniteGuard, NonFiniteError
+from prism_motor.nn.matching import count_flops, count_parameters, matched_mlp
+from prism_motor.nn.optim import parameter_groups
+from prism_motor.nn.polynomial import PolynomialLayer
+from prism_motor.nn.reading import Interaction, frame_names
+from prism_motor.nn.reference import conditioner_from_reference
+from prism_motor.nn.warmup import Warmup, advance_warmup, follow_optimizer
+
+__all__ = [
+    "ACTORS",
+    "INTERACTIONS",
+    "Actor",
+    "ActorConfig",
+    "CCPLayer",
+    "Expansion",
+    "ExplicitLayer",
+    "FactorLayer",
+    "FiniteGuard",
+    "GLULayer",
+    "GatedActorConfig",
+    "Interaction",
+    "LinearLayer",
+    "NonFiniteError",
+    "PolynomialConditioner",
+    "PolynomialLayer",
+    "ProductLayer",
+    "ResidualActorConfig",
+    "ResidualEncoder",
+    "Terms",
+    "Warmup",
+    "actor_config",
+    "advance_warmup",
+    "build_actor",
+    "conditioner_from_reference",
+    "count_flops",
+    "count_parameters",
+    "follow_optimizer",
+    "frame_names",
+    "make_interaction",
+    "matched_mlp",
+    "parameter_groups",
+]

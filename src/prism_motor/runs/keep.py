@@ -1,0 +1,121 @@
+"""Small records of runs, for those who check numbers: everything but the weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from prism_motor.runs.atomic import write_json, write_text
+from prism_motor.runs.errors import RunError
+from prism_motor.runs.folder import Run
+
+_ROWS = 200
+"""Rows of metrics that are kept."""
+
+_SUMMARIES = ("campaign.json", "tuning.json", "report.md")
+"""What is kept of the folders around runs."""
+
+_ANALYSES = {".json", ".md", ".png", ".svg"}
+"""Endings of what is kept of analyses."""
+
+
+def keep_folder(root: Path, out: Path) -> list[str]:
+    """Write records of all runs at or below a folder, with analyses and tables.
+
+    Runs that a campaign made to tune its arms are left out: tuning.json has their scores.
+
+    Args:
+        root: A run, a campaign, or any folder of them.
+        out: Where to, in the same tree; records that are there already are replaced.
+
+    Returns:
+        The names of the runs.
+    """
+    if not root.is_dir():
+        raise RunError(f"There is no folder {root}.")
+    if out.resolve().is_relative_to(root.resolve()):
+        raise RunError(f"Records of {root} cannot go into {out}, which is inside it.")
+    names = []
+    for place, inner, files in os.walk(root):
+        source, name = Path(place), Path(place).relative_to(root)
+        inner[:] = sorted(one for one in inner if not one.startswith(".") and one != "logs")
+        if "campaign.json" in files and "tuning" in inner:
+            inner.remove("tuning")
+        for file in _SUMMARIES:
+            if file in files:
+                (out / name).mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source / file, out / name / file)
+        if {"config.json", "provenance.json"} <= set(files):
+            keep_record(Run.open(source), out / name)
+            names.append(name.as_posix())
+            inner[:] = [one for one in inner if one == "analysis"]
+        if "analysis" in inner:
+            inner.remove("analysis")
+            _copy_analyses(source / "analysis", out / name / "analysis")
+    if not names:
+        raise RunError(f"There is no run at or below {root}.")
+    return names
+
+
+def keep_record(source: Run, folder: Path, digits: int | None = 6) -> None:
+    """Write settings, provenance, a learning curve and all evaluated episodes of a run.
+
+    What names a machine goes: folders in command lines.
+
+    Args:
+        source: The run.
+        folder: Where to; made if it is not there.
+        digits: Significant digits of measured numbers; all of them with ``None``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "config.json", source.config)
+    rows = source.metrics()
+    kept = thin(rows, _ROWS)
+    text = "".join(json.dumps(_rounded(row, digits)) + "\n" for row in kept)
+    write_text(folder / "metrics.jsonl", text)
+    provenance = json.loads((source.path / "provenance.json").read_text())
+    note = f"{len(kept)} of {len(rows)} rows of metrics"
+    write_json(folder / "provenance.json", {**portable(provenance), "kept": note})
+    for file in sorted((source.path / "evaluations").glob("*.json")):
+        data = json.loads(file.read_text())
+        data["provenance"] = portable(data["provenance"])
+        data["episodes"] = _rounded(data["episodes"], digits)
+        (folder / "evaluations").mkdir(exist_ok=True)
+        line = json.dumps(data, separators=(",", ":"), allow_nan=False)
+        write_text(folder / "evaluations" / file.name, line + "\n")
+
+
+def thin(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Return about ``count`` rows, evenly spaced, with the first and the last."""
+    if len(rows) <= count:
+        return rows
+    last = len(rows) - 1
+    return [rows[round(i * last / (count - 1))] for i in range(count)]
+
+
+def portable(provenance: dict[str, Any]) -> dict[str, Any]:
+    """Leave of every path in the command line its last part."""
+    command = [re.sub(r"[^=]*[/\\]", "", word.rstrip("/\\")) for word in provenance["command"]]
+    return {**provenance, "command": command}
+
+
+def _copy_analyses(source: Path, target: Path) -> None:
+    for file in sorted(source.rglob("*")):
+        if file.suffix in _ANALYSES:
+            copy = target / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+
+
+def _rounded(data: Any, digits: int | None) -> Any:
+    if isinstance(data, dict):
+        return {key: _rounded(value, digits) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_rounded(value, digits) for value in data]
+    if isinstance(data, float) and digits is not None:
+        return float(f"{data:.{digits}g}")
+    return data

@@ -1,0 +1,55 @@
+"""Where a run came from: code version, packages, machine and command."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from prism_motor._version import __version__
+
+_PACKAGES = ("torch", "numpy", "mujoco", "rsl-rl-lib", "tensordict", "lerobot")
+
+
+def collect_provenance() -> dict[str, Any]:
+    """Collect what is needed to say how a result was made."""
+    return {
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "prism": __version__,
+        "commit": _git("rev-parse", "HEAD"),
+        "uncommitted_changes": bool(_git("status", "--porcelain", "--", str(_source()))),
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "machine": {"system": platform.system(), "processor": platform.machine()},
+    }
+
+
+def _source() -> Path:
+    return Path(__file__).resolve().parents[1]
+
+
+def _git(*arguments: str) -> str | None:
+    """Ask git about the checkout this package runs from; ``None`` when it runs from a wheel."""
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(_source()), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

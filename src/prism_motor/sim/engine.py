@@ -1,0 +1,238 @@
+"""Stepping many robots at once in MuJoCo's own threads.
+
+:class:`RolloutEngine` keeps the state of all environments as arrays and lets ``mujoco.rollout``
+step them; it runs on every MuJoCo from 3.3 on. PD control happens inside the engine at the physics
+rate: the actuators are position servos whose torque is clipped to the motor's limit. A GPU engine
+would offer the same attributes and methods with tensors on its device.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prism_motor.sim.robots.robot import Robot
+from prism_motor.sim.scene import build_model, import_mujoco
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """What differs between environments; scalars apply to all of them."""
+
+    friction: np.ndarray | float = 1.0
+    """Sliding friction between feet and ground."""
+    base_mass: np.ndarray | float = 0.0
+    """Mass added to the base, kg; its inertia scales with its mass."""
+    mass_scale: np.ndarray | float = 1.0
+    """Factor on all masses and inertias."""
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Some environments and the arrays through which ``mujoco.rollout`` steps them."""
+
+    envs: np.ndarray
+    models: list[Any]
+    control: np.ndarray
+    """(envs, steps, joints)"""
+    states: np.ndarray
+    """(envs, steps, state)"""
+    readings: np.ndarray
+    """(envs, steps, sensors)"""
+
+
+class RolloutEngine:
+    """A batch of one robot, stepped by ``mujoco.rollout``.
+
+    Args:
+        robot: The robot.
+        num_envs: How many.
+        timestep: Physics step, s.
+        substeps: Physics steps per call of :meth:`step`.
+        threads: Simulation threads.
+        dynamics: Friction and masses per environment.
+
+    Attributes:
+        qpos: Positions, (N, 7 + joints): base position, base quaternion wxyz, joint angles.
+        qvel: Velocities, (N, 6 + joints): base linear (world), base angular (body), joints.
+        model: The nominal ``mjModel``.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        num_envs: int,
+        *,
+        timestep: float,
+        substeps: int,
+        threads: int = 1,
+        dynamics: Dynamics | None = None,
+    ) -> None:
+        mujoco = import_mujoco()
+        from mujoco import rollout
+
+        if num_envs < 1 or substeps < 1 or threads < 1:
+            raise ValueError(
+                "RolloutEngine: num_envs, substeps and threads must be at least 1, got "
+                f"{num_envs}, {substeps} and {threads}."
+            )
+        self.robot = robot
+        self.num_envs = num_envs
+        self.substeps = substeps
+        self.timestep = timestep
+        self.model = build_model(robot, timestep=timestep)
+        data = [mujoco.MjData(self.model) for _ in range(threads)]
+        # Few steps are over before a sleeping thread wakes up: the caller does them itself.
+        self._caller = (rollout.Rollout(nthread=0), data[:1])
+        self._team = self._caller if threads == 1 else (rollout.Rollout(nthread=threads), data)
+        self._sensors = _sensor_columns(self.model)
+        self._columns: dict[tuple[str, ...], np.ndarray] = {}
+        joints = len(robot.joints)
+        self._state = np.zeros((num_envs, 1 + 7 + joints + 6 + joints))
+        self._readings = np.zeros((num_envs, self.model.nsensordata))
+        self._targets = np.zeros((num_envs, joints))
+        self._seconds = 0.0
+        self.qpos = self._state[:, 1 : 8 + joints]
+        self.qvel = self._state[:, 8 + joints :]
+        self.qpos[:] = self.model.qpos0
+        self._stiffness = np.array([joint.stiffness for joint in robot.joints])
+        self._damping = np.array([joint.damping for joint in robot.joints])
+        self.torque_limit = self.model.actuator_forcerange[:, 1].copy()
+        self._moving = np.arange(num_envs)
+        self.set_dynamics(dynamics or Dynamics())
+
+    def set_dynamics(self, dynamics: Dynamics) -> None:
+        """Give every environment its friction and masses; keeps the state."""
+        self.dynamics = dynamics
+        self.friction, self.base_mass, scale = (
+            np.broadcast_to(np.asarray(value, dtype=float), (self.num_envs,))
+            for value in (dynamics.friction, dynamics.base_mass, dynamics.mass_scale)
+        )
+        made: dict[tuple[float, float, float], Any] = {}
+        self._models = []
+        for key in zip(
+            self.friction.tolist(), self.base_mass.tolist(), scale.tolist(), strict=True
+        ):
+            if key not in made:
+                made[key] = self._vary(*key)
+            self._models.append(made[key])
+        self._step_batch = self._batch(self._moving, self.substeps)
+
+    def _vary(self, friction: float, added_mass: float, scale: float) -> Any:
+        if friction <= 0 or scale <= 0:
+            raise ValueError(
+                f"Dynamics: friction and mass_scale must be positive, got {friction} and {scale}."
+            )
+        model = copy.copy(self.model)
+        soles = [i for i in range(model.ngeom) if "_sole_" in model.geom(i).name]
+        model.geom_friction[soles, 0] = friction
+        base = model.body(self.robot.base).id
+        factor = 1 + added_mass / self.model.body_mass[base]
+        if factor <= 0:
+            raise ValueError(
+                f"Dynamics: base_mass {added_mass} kg would leave the base "
+                f"({self.model.body_mass[base]:.2f} kg) without mass."
+            )
+        model.body_mass[base] *= factor
+        model.body_inertia[base] *= factor
+        model.body_mass[:] *= scale
+        model.body_inertia[:] *= scale
+        import_mujoco().mj_setConst(model, self._caller[1][0])
+        return model
+
+    def step(self, targets: np.ndarray) -> None:
+        """Hold the joint targets (N, joints) for ``substeps`` physics steps."""
+        start = time.perf_counter()
+        self._targets[:] = targets
+        self._simulate(self._step_batch, self._team)
+        self._state[self._moving] = self._step_batch.states[:, -1]
+        self._seconds += time.perf_counter() - start
+
+    def _batch(self, envs: np.ndarray, steps: int) -> _Batch:
+        return _Batch(
+            envs,
+            [self._models[i] for i in envs.tolist()],
+            control=np.empty((len(envs), steps, self._targets.shape[1])),
+            states=np.empty((len(envs), steps, self._state.shape[1])),
+            readings=np.empty((len(envs), steps, self._readings.shape[1])),
+        )
+
+    def _simulate(self, batch: _Batch, workers: tuple[Any, list[Any]]) -> None:
+        """Step a batch and keep its last sensor readings, but not its states."""
+        pool, data = workers
+        batch.control[:] = self._targets[batch.envs, None]
+        pool.rollout(
+            batch.models, data, self._state[batch.envs], batch.control, skip_checks=True,
+            nstep=batch.control.shape[1], state=batch.states, sensordata=batch.readings,
+        )  # fmt: skip
+        self._readings[batch.envs] = batch.readings[:, -1]
+
+    def rest(self, envs: np.ndarray) -> None:
+        """Leave some environments where they are from now on; they cost nothing any more."""
+        self._moving = np.setdiff1d(self._moving, envs)
+        self._step_batch = self._batch(self._moving, self.substeps)
+
+    def take_seconds(self) -> float:
+        """Return the time spent stepping since the last call."""
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
+
+    def set_state(self, envs: np.ndarray, qpos: np.ndarray, qvel: np.ndarray) -> None:
+        """Place some environments in given states and read their sensors there."""
+        self.qpos[envs] = qpos
+        self.qvel[envs] = qvel
+        self._targets[envs] = qpos[:, 7:]
+        # Sensors are evaluated before the integration, so one discarded step reads them here.
+        self._simulate(self._batch(envs, 1), self._caller)
+
+    def push(self, envs: np.ndarray, planar: np.ndarray, angular: np.ndarray) -> None:
+        """Overwrite the base's planar velocity (N, 2; world) and angular velocity (N, 3; body)."""
+        self.qvel[envs, :2] = planar
+        self.qvel[envs, 3:6] = angular
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Return all that later steps depend on; dynamics are the caller's to keep."""
+        return {
+            "state": self._state.copy(),
+            "targets": self._targets.copy(),
+            "readings": self._readings.copy(),
+        }
+
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from a saved state."""
+        self._state[:] = state["state"]
+        self._targets[:] = state["targets"]
+        self._readings[:] = state["readings"]
+
+    def sensor(self, name: str) -> np.ndarray:
+        """Return the last reading of a sensor, (N, dim); it was taken one physics step ago."""
+        return self._readings[:, self._sensors[name]]
+
+    def sensors(self, names: tuple[str, ...]) -> np.ndarray:
+        """Return the last readings of sensors of one dimension, (N, names, dim)."""
+        if names not in self._columns:
+            columns = [np.arange(self._readings.shape[1])[self._sensors[name]] for name in names]
+            self._columns[names] = np.concatenate(columns)
+        return self._readings.take(self._columns[names], axis=1).reshape(
+            self.num_envs, len(names), -1
+        )
+
+    def torque(self) -> np.ndarray:
+        """Return the clipped torque of the PD law at the present state, (N, joints)."""
+        joints = len(self.robot.joints)
+        q, dq = self.qpos[:, 7:], self.qvel[:, 6 : 6 + joints]
+        raw = self._stiffness * (self._targets - q) - self._damping * dq
+        return np.clip(raw, -self.torque_limit, self.torque_limit)
+
+
+def _sensor_columns(model: Any) -> dict[str, slice]:
+    columns = {}
+    for i in range(model.nsensor):
+        sensor = model.sensor(i)
+        start, width = int(sensor.adr[0]), int(sensor.dim[0])
+        columns[sensor.name] = slice(start, start + width)
+    return columns

@@ -1,0 +1,120 @@
+"""Pictures of a robot on machines without a display."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import platform
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+
+from prism_motor.sim.robots.robot import Robot
+from prism_motor.sim.scene import import_mujoco
+
+
+class RenderingError(OSError):
+    """No way to draw was found."""
+
+
+@functools.cache
+def find_backend() -> str:
+    """Return the first way to draw that works here; ``MUJOCO_GL`` overrules it.
+
+    Each is tried in a process of its own: a failed one leaves PyOpenGL unusable for the next.
+    """
+    chosen = os.environ.get("MUJOCO_GL", "").lower()
+    if chosen:
+        return chosen
+    if platform.system() != "Linux":
+        return "cgl" if platform.system() == "Darwin" else "glfw"
+    for backend in ("egl", "osmesa", "glfw"):
+        code = f"from mujoco.{backend} import GLContext; GLContext(8, 8).make_current()"
+        if (
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, check=False
+            ).returncode
+            == 0
+        ):
+            return backend
+    raise RenderingError(
+        "Neither EGL nor OSMesa works on this machine, so nothing can be drawn. On Debian and "
+        "Ubuntu: apt-get install libosmesa6 (software), or libegl1 with a graphics driver."
+    )
+
+
+class Renderer:
+    """Draws a robot from a camera that follows it; use as a context manager.
+
+    Args:
+        model: The compiled ``mjModel``.
+        robot: The robot in it.
+        width: Width of the pictures, pixels.
+        height: Height of the pictures, pixels.
+        azimuth: Direction of view, degrees; the robot starts facing 0.
+        elevation: Angle of view against the ground, degrees.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        robot: Robot,
+        *,
+        width: int,
+        height: int,
+        azimuth: float = 140.0,
+        elevation: float = -10.0,
+    ) -> None:
+        mujoco = import_mujoco()
+        model.vis.global_.offwidth, model.vis.global_.offheight = width, height
+        backend = find_backend()
+        try:
+            self._context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
+            self._context.make_current()
+        except Exception as error:  # every backend fails in its own way
+            raise RenderingError(
+                f"Cannot draw with MUJOCO_GL={backend}: {error} Unset it to choose automatically."
+            ) from error
+        self._drawing = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._drawing)
+        self._model, self._data = model, mujoco.MjData(model)
+        self._scene = mujoco.MjvScene(model, maxgeom=1000)
+        self._option = mujoco.MjvOption()
+        self._camera = mujoco.MjvCamera()
+        self._camera.azimuth, self._camera.elevation = azimuth, elevation
+        self._camera.distance = 1.2 + 1.4 * robot.stand_height
+        self._camera.lookat[:] = (0.0, 0.0, 0.8 * robot.stand_height)
+        self._picture = np.zeros((height, width, 3), dtype=np.uint8)
+
+    def draw(self, qpos: np.ndarray) -> np.ndarray:
+        """Return a picture (height, width, 3) of the robot in a state."""
+        mujoco = import_mujoco()
+        self._data.qpos[:] = qpos
+        mujoco.mj_forward(self._model, self._data)
+        self._follow(qpos[:2])
+        mujoco.mjv_updateScene(
+            self._model, self._data, self._option, None, self._camera,
+            mujoco.mjtCatBit.mjCAT_ALL.value, self._scene,
+        )  # fmt: skip
+        self._context.make_current()
+        height, width, _ = self._picture.shape
+        view = mujoco.MjrRect(0, 0, width, height)
+        mujoco.mjr_render(view, self._scene, self._drawing)
+        mujoco.mjr_readPixels(self._picture, None, view, self._drawing)
+        return self._picture[::-1].copy()
+
+    def _follow(self, place: np.ndarray) -> None:
+        """Move smoothly with the robot, so that its sway stays visible; jump after a reset."""
+        way = place - self._camera.lookat[:2]
+        self._camera.lookat[:2] += way if np.linalg.norm(way) > 0.6 else 0.15 * way
+
+    def __enter__(self) -> Renderer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # In this order and before the interpreter ends, or OSMesa complains.
+        self._drawing.free()
+        self._context.free()

@@ -1,0 +1,77 @@
+"""Pictures to MP4 and GIF files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prism_motor._extras import missing_extra
+from prism_motor.nn.checks import check_choice
+
+try:
+    import imageio.v2 as imageio
+    import imageio_ffmpeg  # noqa: F401  imageio finds ffmpeg through it
+    from PIL import Image
+except ImportError as error:
+    raise missing_extra("Videos", "video", error) from error
+
+
+def _mp4(file: Path, rate: float) -> Any:
+    return imageio.get_writer(
+        file, format="FFMPEG", fps=rate, codec="libx264", quality=8, macro_block_size=2
+    )
+
+
+class _Gif:
+    """Collects pictures in 256 colours and writes them when closed."""
+
+    def __init__(self, file: Path, rate: float) -> None:
+        self.file, self.rate = file, rate
+        self.pictures: list[Image.Image] = []
+
+    def append_data(self, picture: np.ndarray) -> None:
+        # The octree keeps small spots of colour, which the default method drops.
+        image = Image.fromarray(picture).quantize(method=Image.Quantize.FASTOCTREE)
+        self.pictures.append(image)
+
+    def close(self) -> None:
+        if self.pictures:
+            first, *others = self.pictures
+            duration = 1000 / self.rate
+            first.save(self.file, save_all=True, append_images=others, duration=duration, loop=0)
+
+
+FORMATS: dict[str, Callable[[Path, float], Any]] = {".mp4": _mp4, ".gif": _Gif}
+"""Writers by file name extension, called with a file and pictures a second."""
+
+
+def check_file(file: Path) -> None:
+    """Raise unless a video can be written under this name."""
+    check_choice("kind of video", file.suffix.lower(), FORMATS)
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder; give the name of a video file.")
+    file.parent.mkdir(parents=True, exist_ok=True)
+
+
+def write_video(file: Path, pictures: Iterable[np.ndarray], rate: float) -> None:
+    """Write a video, which appears when it is whole.
+
+    Args:
+        file: Where to; .mp4 or .gif.
+        pictures: Arrays (height, width, 3), with even sides for MP4.
+        rate: Pictures a second.
+    """
+    check_file(file)
+    temporary = file.with_name(f".{file.stem}.{os.getpid()}{file.suffix.lower()}")
+    try:
+        with closing(FORMATS[file.suffix.lower()](temporary, rate)) as writer:
+            for picture in pictures:
+                writer.append_data(picture)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)

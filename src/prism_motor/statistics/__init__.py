@@ -1,0 +1,30 @@
+"""How sure we are: estimates over training seeds, rates, comparisons and their corrections.
+
+Episodes of one policy are not independent trainings. Average them first, one number a training
+seed, and give those to the functions here; only rates of episodes belong to :func:`wilson`, whose
+interval then speaks of the policies at hand and not of others.
+"""
+
+from prism_motor.statistics.intervals import Estimate, Interval, estimate, t_interval, wilson
+from prism_motor.statistics.paired import (
+    Comparison,
+    compare,
+    holm,
+    probability_of_improvement,
+)
+from prism_motor.statistics.resampling import bootstrap, iqm, iqm_estimate
+
+__all__ = [
+    "Comparison",
+    "Estimate",
+    "Interval",
+    "bootstrap",
+    "compare",
+    "estimate",
+    "holm",
+    "iqm",
+    "iqm_estimate",
+    "probability_of_improvement",
+    "t_interval",
+    "wilson",
+]

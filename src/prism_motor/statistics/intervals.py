@@ -1,0 +1,114 @@
+"""Means and rates with their intervals."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from prism_motor._extras import missing_extra
+
+CONFIDENCE = 0.95
+"""Confidence of every interval unless said otherwise."""
+
+
+class Interval(NamedTuple):
+    """From low to high, both included."""
+
+    low: float
+    high: float
+
+    def contains(self, value: float) -> bool:
+        """Say whether a value lies inside."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What some training seeds say about all of them."""
+
+    centre: float
+    """Mean, or interquartile mean."""
+    sd: float | None
+    """Sample standard deviation; ``None`` for a single seed and over several tasks."""
+    interval: Interval | None
+    """Interval of the centre; ``None`` where the seeds cannot say how much they vary."""
+    count: int
+    """How many values."""
+
+
+def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+    """Return mean, sample SD and t interval over training seeds.
+
+    Args:
+        values: One number a training seed.
+        confidence: Confidence of the interval.
+    """
+    check_values(values)
+    sd = statistics.stdev(values) if len(values) > 1 else None
+    interval = t_interval(values, confidence=confidence)
+    return Estimate(statistics.fmean(values), sd, interval, len(values))
+
+
+def t_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Interval | None:
+    """Return the interval of a mean by Student's t.
+
+    A single value has none, and neither have equal values: that five seeds all survived every
+    episode does not make the sixth certain.
+
+    Args:
+        values: Independent values.
+        confidence: Confidence of the interval.
+    """
+    check_values(values)
+    check_confidence(confidence)
+    if len(values) < 2 or math.isclose(min(values), max(values), rel_tol=1e-12):
+        return None
+    mean, sd = statistics.fmean(values), statistics.stdev(values)
+    quantile = float(scipy_stats().t.ppf((1 + confidence) / 2, len(values) - 1))
+    half = quantile * sd / math.sqrt(len(values))
+    return Interval(mean - half, mean + half)
+
+
+def wilson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Interval:
+    """Return the Wilson interval of a rate.
+
+    Args:
+        successes: How often it happened.
+        trials: How often it could have; at least once.
+        confidence: Confidence of the interval.
+    """
+    check_confidence(confidence)
+    if not 0 <= successes <= trials or trials < 1:
+        raise ValueError(
+            f"A rate needs at least one trial and no more successes than trials, "
+            f"got {successes} of {trials}."
+        )
+    test = scipy_stats().binomtest(successes, trials)
+    interval = test.proportion_ci(confidence_level=confidence, method="wilson")
+    return Interval(float(interval.low), float(interval.high))
+
+
+def check_values(values: Sequence[float]) -> None:
+    """Refuse no values and values that are not finite."""
+    if len(values) == 0:
+        raise ValueError("There are no values; what is missing stays missing in a table.")
+    if not all(math.isfinite(value) for value in values):
+        raise ValueError(f"Values must be finite, got {list(values)}.")
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse what is not a probability between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence}.")
+
+
+def scipy_stats() -> Any:
+    """Return ``scipy.stats``, which takes a second to import."""
+    try:
+        from scipy import stats
+    except ImportError as error:
+        raise missing_extra("prism_motor.statistics", "locomotion", error) from error
+    return stats

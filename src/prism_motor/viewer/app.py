@@ -1,0 +1,200 @@
+"""The viewer: a session in real time, its picture and its controls in the browser."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from html import escape
+
+import torch
+import viser
+
+from prism_motor.analysis.live import TopInteractions
+from prism_motor.analysis.style import INK
+from prism_motor.viewer.panel import Controls, Panel
+from prism_motor.viewer.readings import FAINT, Firing, VelocityPlots
+from prism_motor.viewer.scene import Scene
+from prism_motor.viewer.session import Session
+from prism_motor.viewer.shapes import rgb
+from prism_motor.viewer.walker import BLUE, Walker
+
+_FRAME = 1 / 50
+"""Shortest time between pictures, s."""
+_PLOT = 1 / 12
+"""Time between updates of plots and numbers, s."""
+_PORTS = 100
+"""Ports that are tried."""
+_LATE = 0.1
+"""Delay that is made up for, s; time beyond it is lost, so that a slow machine stays usable."""
+
+
+class App:
+    """Serves a session to browsers.
+
+    Args:
+        session: What is shown.
+        tops: The products to show of each walker's policy; ``None`` for policies without any.
+        host: Address to listen on.
+        port: Port to listen on; the next free one is taken if it is not free.
+        primitives: Draw simple shapes even where a package with meshes is installed.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        tops: Sequence[TopInteractions | None],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        primitives: bool = False,
+    ) -> None:
+        self.session = session
+        with _silence():
+            self.server = viser.ViserServer(host=host, port=find_port(host, port), verbose=False)
+        self.port = self.server.get_port()
+        self.url = f"http://{host}:{self.port}"
+        self.scene = Scene(self.server, session, primitives=primitives)
+        gui = self.server.gui
+        gui.set_panel_label("PRISM")
+        gui.configure_theme(show_logo=False, show_share_button=False, brand_color=rgb(BLUE))
+        self.panel = Panel(gui, session)
+        gui.main_panel.dock_right()
+        readings = gui.add_panel()
+        with readings.add_tab("Live"):
+            self._velocity = VelocityPlots(gui, session)
+            self._firing = Firing(gui, session, tops)
+        readings.dock_left()
+        readings.set_width(330)
+        self._controls = self.panel.read()
+        self._stopped, self._running = threading.Event(), threading.Lock()
+        self.pace = 1.0
+
+    def run(self, seconds: float | None = None) -> None:
+        """Keep the session going in real time.
+
+        Args:
+            seconds: How long; default: until :meth:`stop`.
+        """
+        torch.set_num_threads(1)  # one robot's policy is too small to share
+        with self._running:
+            self._loop(seconds)
+
+    def _loop(self, seconds: float | None) -> None:
+        start = last = time.perf_counter()
+        frame, plot = _Timer(_FRAME), _Timer(_PLOT)
+        while not self._stopped.is_set():
+            now = time.perf_counter()
+            if seconds is not None and now - start >= seconds:
+                break
+            changed = self._apply(self.panel.read())
+            if not self._controls.paused:
+                self._advance(now - last)
+                changed = True
+            last = now
+            if frame.due(now, changed):
+                self.scene.draw()
+            if plot.due(now, changed):
+                self._report()
+            time.sleep(max(0.001, frame.next - time.perf_counter()))
+
+    def stop(self) -> None:
+        """End :meth:`run` and close the server."""
+        self._stopped.set()
+        with self._running, _silence():
+            self.server.stop()
+
+    def _apply(self, controls: Controls) -> bool:
+        """Do what the user wants; return whether there was anything to do."""
+        session, before = self.session, self._controls
+        clicks = self.panel.take_clicks()
+        if controls == before and not clicks:
+            return False
+        self._controls = controls
+        if controls.shown != session.shown:
+            session.show(*controls.shown)
+        if controls.command != session.command:
+            session.tell(controls.command)
+        if (controls.friction, controls.payload) != (before.friction, before.payload):
+            session.change(friction=controls.friction, payload=controls.payload)
+        self.scene.follow = controls.follow
+        for click in clicks:
+            click(session)
+        return True
+
+    def _advance(self, elapsed: float) -> None:
+        wanted = min(elapsed, _LATE) * self._controls.speed
+        self.session.advance(wanted)
+        self.pace += 0.05 * (wanted / max(elapsed, 1e-6) - self.pace)
+
+    def _report(self) -> None:
+        self._velocity.draw()
+        self._firing.draw()
+        pace = "paused" if self._controls.paused else f"{self.pace:.1f} × real time"
+        lines = "".join(map(_status, self.session.walking))
+        self.panel.status.content = (
+            f'<div style="padding:2px 12px;font-size:12px;color:{INK}">{lines}'
+            f'<div style="color:{FAINT}">{pace}</div></div>'
+        )
+
+
+def find_port(host: str, port: int) -> int:
+    """Return the first port from ``port`` on that is free; 0 leaves the choice to the system."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"Ports go from 0 to 65535, got {port}.")
+    for candidate in range(port, min(port + _PORTS, 65536)):
+        try:
+            with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((host, candidate))
+                return int(probe.getsockname()[1])
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise ValueError(
+                    f"Cannot listen on {host}:{candidate}: {error.strerror or error}. Give an "
+                    "address of this machine and a port from 1024 on."
+                ) from error
+    raise ValueError(f"The {_PORTS} ports from {port} on are all in use; give another --port.")
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keep viser from announcing what the command says in its own words."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
+
+
+class _Timer:
+    """Says when it is time to show what has changed."""
+
+    def __init__(self, period: float) -> None:
+        self.period, self.next = period, 0.0
+        self._changed = True
+
+    def due(self, now: float, changed: bool) -> bool:
+        """Return whether a period has passed and anything has changed since the last time."""
+        self._changed |= changed
+        if now < self.next:
+            return False
+        due, self._changed = self._changed, False
+        self.next = max(self.next + self.period, now)
+        return due
+
+
+def _status(walker: Walker) -> str:
+    """One line a walker: how it is, how often it fell, and what became of the last push."""
+    state = "walking" if walker.lying is None else "<b>fallen</b>, stands up in a moment"
+    falls = f", fallen {walker.falls} ×" if walker.falls else ""
+    push = f"<br>{walker.pushed}" if walker.pushed else ""
+    return (
+        f'<div><b style="color:{walker.colour}">{escape(walker.name)}</b>: '
+        f"{state}{falls}{push}</div>"
+    )

@@ -1,0 +1,51 @@
+"""From run folders to walkers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from prism_motor.analysis.live import TopInteractions
+from prism_motor.analysis.recording import record
+from prism_motor.analysis.style import arm_colours
+from prism_motor.learn.policy import Policy, load_policy
+from prism_motor.viewer.walker import Walker
+
+_PRODUCTS = 6
+"""Products that are shown of a policy."""
+_ROBOTS, _STEPS = 16, 64
+"""Robots and control steps that the products are chosen by."""
+
+
+def load_walkers(runs: Sequence[Path]) -> list[tuple[Walker, TopInteractions | None]]:
+    """Load policies, each with a walker and its strongest products, if it has any.
+
+    Args:
+        runs: One or two run folders or names of shipped policies.
+    """
+    if not 1 <= len(runs) <= 2:
+        raise ValueError(f"One or two policies can be watched, got {len(runs)} runs.")
+    policies = [load_policy(run) for run in runs]
+    names = [run.resolve().name for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({i})" for i, name in enumerate(names, start=1)]
+    arms = [policy.config.arm for policy in policies]
+    # Two policies of one arm are told apart by their names.
+    keys = arms if len(set(arms)) == len(arms) else [arms[0], *names[1:]]
+    colours = arm_colours(keys)
+    return [
+        (Walker(name, policy, policy.config.task, colour=colours[key]), _products(policy))
+        for name, policy, key in zip(names, policies, keys, strict=True)
+    ]
+
+
+def _products(policy: Policy) -> TopInteractions | None:
+    try:
+        TopInteractions(policy, 1)
+    except ValueError:  # a policy without products
+        return None
+    task = policy.config.task
+    rollout = record(policy, task, seed=1, envs=_ROBOTS, steps=_STEPS, features=False)
+    return TopInteractions(policy, _PRODUCTS, torch.from_numpy(rollout.observations.values))

@@ -1,0 +1,224 @@
+"""One robot under one policy that walks on and on: it is told, pushed, loaded and picked up."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from prism_motor.locomotion.commands import HeldCommands
+from prism_motor.locomotion.conditions import find_condition
+from prism_motor.locomotion.config import TaskConfig, TerminationConfig
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.evaluation import Policy, check_actions
+from prism_motor.locomotion.terminations import has_fallen
+from prism_motor.sim.engine import Dynamics
+
+REMEMBERED = 10.0
+"""Length of the trace of commands and velocities, s."""
+BLUE = "#1a6bb8"
+"""Colour of a policy that has no other."""
+LYING = 1.5
+"""How long a fallen robot is left where it is, s."""
+SURVIVED = 3.0
+"""A robot that stands this long after a push has survived it, s."""
+
+DIRECTIONS = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
+"""Where a push sends the robot, in its own axes."""
+
+# The walker itself decides what happens after a fall, and its episode never ends.
+_ENDLESS = TerminationConfig(duration=1e9, base_force=math.inf, roll=None, pitch=None, height=None)
+
+
+@dataclass
+class Push:
+    """A push and what became of it."""
+
+    direction: str
+    """One of :data:`DIRECTIONS`."""
+    speed: float
+    """Velocity that it added, m/s."""
+    time: float
+    """When, on the walker's clock, s."""
+    fell_after: float | None = None
+    """Time to the fall, s; ``None`` if there was none."""
+    survived: bool = False
+    """Whether the robot was still standing :data:`SURVIVED` seconds later."""
+
+    def __str__(self) -> str:
+        outcome = "…"
+        if self.fell_after is not None:
+            outcome = f"fell after {self.fell_after:.1f} s"
+        elif self.survived:
+            outcome = "survived"
+        return f"push {self.direction} {self.speed:.2f} m/s: {outcome}"
+
+
+class Walker:
+    """A robot in an environment of its own, without noise, randomisation or rewards.
+
+    Args:
+        name: How people call the policy.
+        policy: Observations (1, observations) to actions (1, joints).
+        task: The task that it was trained on.
+        colour: Colour of the policy wherever it is shown, as #rrggbb.
+        seed: Seed of initial states and of the task's own commands.
+
+    Attributes:
+        time: Clock of the walker, s.
+        origin: Where the environment's origin lies on the ground, (2,) m.
+        falls: How often it has fallen.
+        lying: Seconds since it fell; ``None`` while it walks.
+        pushed: The last push.
+        trace: Rows of time, command (3) and velocity (3), the newest last; velocities are means
+            over a gait cycle.
+    """
+
+    def __init__(
+        self, name: str, policy: Policy, task: TaskConfig, *, colour: str = BLUE, seed: int = 1
+    ) -> None:
+        self.name, self.policy, self.task, self.colour, self.seed = name, policy, task, colour, seed
+        calm = find_condition("nominal").apply(task)
+        # Nobody learns here; one reward term is the fewest that an environment has.
+        rewards = replace(calm.rewards, weights=calm.rewards.weights[:1])
+        self.env = VelocityEnv(
+            replace(calm, terminations=_ENDLESS, rewards=rewards), num_envs=1, seed=seed
+        )
+        self.commands = HeldCommands(self.env.commands)
+        self.env.commands = self.commands
+        self.control_dt = self.env.control_dt
+        self.friction = round(float(self.env.friction[0]), 4)
+        self.mass = float(self.env.engine.model.body_mass.sum())
+        self.time = 0.0
+        self.falls = 0
+        self.trace: deque[np.ndarray] = deque(maxlen=round(REMEMBERED / self.control_dt))
+        # The base swings with every step; the mean over a gait cycle is what a command is about.
+        self._recent: deque[np.ndarray] = deque(maxlen=round(task.gait.cycle / self.control_dt))
+        self.restart(seed)
+
+    @torch.inference_mode()
+    def restart(self, seed: int) -> None:
+        """Begin anew at the origin; equal tasks begin alike with equal seeds."""
+        self.env.generator.manual_seed(seed)
+        self.origin = np.zeros(2)
+        self.pushed: Push | None = None
+        self.trace.clear()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.env.reset()
+        self._before = self.qpos
+        self.lying: float | None = None
+        self._recent.clear()
+
+    @torch.inference_mode()
+    def take_over(self, other: Walker) -> None:
+        """Go on from the state of another walker, or begin anew if its task is a different one."""
+        if self.env.cfg == other.env.cfg:
+            self.env.load_state_dict(other.env.state_dict())
+            self.lying, self.pushed = other.lying, None
+            self._recent, self.trace = other._recent.copy(), other.trace.copy()
+        else:
+            self.restart(self.seed)
+        self.time, self.origin = other.time, other.origin.copy()
+        self._before = self.qpos
+
+    @torch.inference_mode()
+    def step(self) -> None:
+        """Advance by one control step; a fallen robot stands up again after a while."""
+        if self.lying is not None and self.lying >= LYING:
+            self._stand_up()
+        self._before = self.qpos
+        actions = self.policy(self.observation)
+        check_actions(actions, self.env)
+        self.env.step(actions)
+        self.time += self.control_dt
+        self._judge()
+        self._recent.append(self._measure())
+        self.trace.append(np.concatenate([[self.time], self.command, self.velocity]))
+
+    def _judge(self) -> None:
+        """Notice falls, and what became of a push."""
+        if self.lying is not None:
+            self.lying += self.control_dt
+        elif bool(has_fallen(self.env.state, self.task.terminations)[0]):
+            self.lying = 0.0
+            self.falls += 1
+        push = self.pushed
+        if push is not None and push.fell_after is None and not push.survived:
+            if self.lying is not None:
+                push.fell_after = self.time - push.time
+            push.survived = self.time - push.time >= SURVIVED
+        if not np.isfinite(self.env.engine.qpos).all():
+            self._stand_up()
+
+    def _stand_up(self) -> None:
+        """Begin anew where the robot is; only the picture moves, the environment starts at 0."""
+        place = self.env.engine.qpos[0, :2]
+        if np.isfinite(place).all():
+            self.origin = self.origin + place
+        self._begin()
+
+    @property
+    def observation(self) -> Tensor:
+        """What the policy sees now, (1, observations)."""
+        return self.env.get_observations()["policy"]
+
+    @property
+    def qpos(self) -> np.ndarray:
+        """Position of the base on the ground of all walkers, its quaternion, joint angles."""
+        qpos = self.env.engine.qpos[0].copy()
+        qpos[:2] += self.origin
+        return qpos
+
+    def pose(self, time: float) -> np.ndarray:
+        """Return ``qpos`` at a time within the last control step."""
+        share = min(1.0, max(0.0, 1 - (self.time - time) / self.control_dt))
+        before, after = self._before, self.qpos
+        if np.dot(before[3:7], after[3:7]) < 0:  # the same rotation, the short way
+            after[3:7] *= -1
+        pose = before + share * (after - before)
+        pose[3:7] /= np.linalg.norm(pose[3:7])
+        return pose
+
+    @property
+    def command(self) -> np.ndarray:
+        """Forward and sideways velocity (m/s) and yaw rate (rad/s) that it is told."""
+        return self.commands.values[0].double().numpy()
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """The same as it does, mean over a gait cycle."""
+        return np.mean(self._recent, axis=0) if self._recent else np.zeros(3)
+
+    def _measure(self) -> np.ndarray:
+        state = self.env.state
+        return torch.cat([state.velocity[0, :2], state.angular_velocity[0, 2:]]).double().numpy()
+
+    @torch.inference_mode()
+    def tell(self, command: Sequence[float] | None) -> None:
+        """Give a command from now on; ``None`` lets the task draw its own."""
+        released = command is None and self.commands.held is not None
+        self.commands.hold(command)
+        if released:
+            self.commands.resample(torch.arange(1))
+
+    def change(self, *, friction: float, payload: float) -> None:
+        """Change sliding friction and the mass on the base (kg) under way."""
+        self.env.set_dynamics(Dynamics(friction=friction, base_mass=payload))
+
+    def push(self, direction: str, speed: float) -> None:
+        """Add a velocity (m/s) to the whole robot, in its own axes."""
+        engine = self.env.engine
+        yaw = float(self.env.state.euler[0, 2])
+        x, y = DIRECTIONS[direction]
+        added = speed * np.array(
+            [x * math.cos(yaw) - y * math.sin(yaw), x * math.sin(yaw) + y * math.cos(yaw)]
+        )
+        engine.push(np.arange(1), engine.qvel[:, :2] + added, engine.qvel[:, 3:6])
+        self.pushed = Push(direction, speed, self.time)
