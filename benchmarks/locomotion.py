@@ -30,10 +30,10 @@ import gymnasium
 import numpy as np
 import torch
 
-from prism_motor.learn.presets import make_config
-from prism_motor.learn.trainer import Trainer
 from prism_motor.locomotion.env import VelocityEnv
-from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.presets import make_config
+from prism_motor.locomotion.tasks import TASKS
+from prism_motor.locomotion.trainer import Trainer
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import build_model, import_mujoco
 

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prism_motor.manipulation.environment import Environment
-from prism_motor.manipulation.libero.package import import_libero
-from prism_motor.manipulation.libero.preparation import NotPreparedError, ensure_prepared
-from prism_motor.manipulation.libero.problem import load_states
 from prism_motor.manipulation.make import make_environment
+from prism_motor.manipulation.suites.libero.package import import_libero
+from prism_motor.manipulation.suites.libero.preparation import NotPreparedError, ensure_prepared
+from prism_motor.manipulation.suites.libero.problem import load_states
 from prism_motor.manipulation.tasks import Task, find_task
 
 CHUNK, SEEN, SIZE = 8, 2, 128

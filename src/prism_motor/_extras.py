@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from prism_motor._errors import PrismError
 
-class MissingExtraError(ImportError):
+
+class MissingExtraError(PrismError, ImportError):
     """A part of prism needs an extra that is not installed."""
 
 

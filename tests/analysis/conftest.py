@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from prism_motor.learn import session
-from prism_motor.learn.policy import load_policy
-from prism_motor.learn.presets import make_config
+from prism_motor.locomotion.policy import load_policy
+from prism_motor.locomotion.presets import make_config
+from prism_motor.train import walking_session as session
 
 
 @pytest.fixture(scope="session")
@@ -48,12 +48,12 @@ def make_policy(make_run):
 def make_pusher(tmp_path_factory):
     """Make a run folder of an imitation policy that pushes forward whatever its weights are."""
     pytest.importorskip("metaworld", reason="Meta-World is not installed")
-    from prism_motor.imitate import session as imitation
-    from prism_motor.imitate.presets import make_config as make_imitation
     from prism_motor.manipulation.demonstrations.cache import Demonstrations
     from prism_motor.manipulation.demonstrations.features import ACTION, OBJECTS, STATE
     from prism_motor.manipulation.make import make_environment
+    from prism_motor.manipulation.presets import make_config as make_imitation
     from prism_motor.manipulation.tasks import find_task
+    from prism_motor.train import handling_session as imitation
 
     made = {}
     quick = {"network.widths": [8, 16], "network.inference_steps": 1, "conditioner.latent": 8}

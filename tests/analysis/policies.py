@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import torch
 
-from prism_motor.learn.algorithm import make_actor
-from prism_motor.learn.policy import Policy
-from prism_motor.learn.presets import make_config
+from prism_motor.locomotion.policy import Policy
+from prism_motor.locomotion.ppo import make_actor
+from prism_motor.locomotion.presets import make_config
 
 
 def small_policy(arm="gated", preset="laptop", gate=0.5, seed=0, duration=24.0, **options):

@@ -4,7 +4,7 @@ import torch
 from prism_motor.analysis.names import GROUPS, InputName, name_inputs, role_of
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.observations import actor_names
-from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.tasks import TASKS
 
 
 @pytest.mark.parametrize("preset", ["paper", "laptop", "quadruped"])

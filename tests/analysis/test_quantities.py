@@ -8,7 +8,7 @@ import torch
 from prism_motor.analysis.quantities import QuantityMeter, orientation_error
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv
-from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.tasks import TASKS
 
 STEPS = 25
 

@@ -16,7 +16,7 @@ from prism_motor.analysis.traces import (
 )
 from prism_motor.analysis.traces_files import make_table
 from prism_motor.cli import main
-from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.tasks import TASKS
 
 SCRIPT = CommandScript(((0.0, 0.0, 0.0, 0.0), (0.5, 0.4, 0.1, 0.2)), seconds=1.2)
 

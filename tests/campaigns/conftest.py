@@ -4,8 +4,8 @@ import pytest
 
 from prism_motor.campaigns.config import Campaign
 from prism_motor.campaigns.plan import plan_runs
-from prism_motor.learn import session
 from prism_motor.runs import from_dict
+from prism_motor.train import walking_session as session
 
 SMALL = {
     "name": "small",

@@ -6,7 +6,7 @@ from prism_motor.campaigns.config import Campaign, CampaignError
 from prism_motor.campaigns.files import find_campaign, library, write_record
 from prism_motor.campaigns.plan import plan_runs
 from prism_motor.campaigns.tuning import plan_tuning
-from prism_motor.learn.presets import PRESETS
+from prism_motor.locomotion.presets import PRESETS
 from prism_motor.nn import build_actor, count_parameters
 from prism_motor.runs import ConfigError
 

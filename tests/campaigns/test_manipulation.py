@@ -16,7 +16,7 @@ from prism_motor.campaigns.manipulation_plan import plan_demonstrations, plan_im
 from prism_motor.campaigns.runner import Runner
 from prism_motor.campaigns.state import read_state
 from prism_motor.campaigns.status import describe_status
-from prism_motor.imitate.config import TaskConfig
+from prism_motor.manipulation.config import TaskConfig
 from prism_motor.report.build import write_report
 from prism_motor.runs import Run, from_dict, to_dict
 

@@ -10,10 +10,10 @@ from prism_motor.campaigns.config import CampaignError
 from prism_motor.campaigns.reuse import copy_run, find_equal
 from prism_motor.campaigns.state import RunState, clear_unstarted, read_state
 from prism_motor.campaigns.status import describe_status
-from prism_motor.learn.evaluations import Evaluations
-from prism_motor.learn.presets import make_config
+from prism_motor.locomotion.presets import make_config
 from prism_motor.runs import Run
 from prism_motor.runs.configs import parse_assignments
+from prism_motor.train.walking_evaluations import Evaluations
 
 from .conftest import TUNING, campaign, plan, train
 

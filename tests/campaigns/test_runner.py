@@ -31,7 +31,16 @@ def start():
     started = []
 
     def start(folder):
-        words = [sys.executable, "-m", "prism_motor.cli", "campaign", "run", str(folder), "--jobs", "2"]
+        words = [
+            sys.executable,
+            "-m",
+            "prism_motor.cli",
+            "campaign",
+            "run",
+            str(folder),
+            "--jobs",
+            "2",
+        ]
         runner = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

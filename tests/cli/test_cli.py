@@ -84,7 +84,9 @@ def test_a_closed_pipe_is_no_error():
 
 
 def test_without_tyro_the_command_names_the_extra():
-    code = "import sys; sys.modules['tyro'] = None; from prism_motor.cli import main; main(['info'])"
+    code = (
+        "import sys; sys.modules['tyro'] = None; from prism_motor.cli import main; main(['info'])"
+    )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )

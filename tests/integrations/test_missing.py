@@ -18,5 +18,7 @@ import pytest
 def test_missing_library_is_named(integration, missing, command, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     monkeypatch.delitem(sys.modules, f"prism_motor.integrations.{integration}", raising=False)
-    with pytest.raises(ImportError, match=rf"prism_motor\.integrations\.{integration} needs.*{command}"):
+    with pytest.raises(
+        ImportError, match=rf"prism_motor\.integrations\.{integration} needs.*{command}"
+    ):
         importlib.import_module(f"prism_motor.integrations.{integration}")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from prism_motor.locomotion.config import RandomisationConfig
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.observations import actor_names
-from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.task import RandomisationConfig
+from prism_motor.locomotion.tasks import TASKS
 
 QUIET = replace(
     TASKS["g1"],

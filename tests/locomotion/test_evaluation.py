@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from prism_motor.locomotion.conditions import CONDITIONS, find_condition
-from prism_motor.locomotion.config import CommandConfig, RandomisationConfig
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import EvaluationError, Protocol, evaluate
 from prism_motor.locomotion.gait_metrics import GaitMeter
-from prism_motor.locomotion.presets import TASKS
 from prism_motor.locomotion.summary import summarise, table
+from prism_motor.locomotion.task import CommandConfig, RandomisationConfig
+from prism_motor.locomotion.tasks import TASKS
 
 _LAPTOP = TASKS["laptop"]
 SHORT = replace(_LAPTOP, terminations=replace(_LAPTOP.terminations, duration=0.4))

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from prism_motor.locomotion.commands import Commands, HeldCommands, wrap
-from prism_motor.locomotion.config import CommandConfig
 from prism_motor.locomotion.gait import Gait
-from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.task import CommandConfig
+from prism_motor.locomotion.tasks import TASKS
 from prism_motor.sim.robots import make_robot
 
 DEFAULT = torch.from_numpy(make_robot("g1").default_pose).float()

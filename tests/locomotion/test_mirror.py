@@ -3,11 +3,11 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from prism_motor.locomotion.config import RandomisationConfig
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.mirror import Mirror, augment, mirror_frames
-from prism_motor.locomotion.presets import TASKS
 from prism_motor.locomotion.state import read_state
+from prism_motor.locomotion.task import RandomisationConfig
+from prism_motor.locomotion.tasks import TASKS
 
 CONFIG = replace(
     TASKS["g1"],

@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
-from prism_motor.locomotion.config import RewardConfig
-from prism_motor.locomotion.presets import HUMANOID_GYM_WEIGHTS, TASKS
 from prism_motor.locomotion.rewards import TERMS, FeetAirTime, FeetClearance, Rewards, Step, term
 from prism_motor.locomotion.state import RobotState
+from prism_motor.locomotion.task import RewardConfig
+from prism_motor.locomotion.tasks import HUMANOID_GYM_WEIGHTS, TASKS
 
 DT = 0.01
 

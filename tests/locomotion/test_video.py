@@ -11,15 +11,15 @@ import pytest
 import torch
 
 from prism_motor.cli import main
-from prism_motor.learn import session
-from prism_motor.learn.presets import make_config
 from prism_motor.locomotion.overlay import Overlay
-from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.presets import make_config
+from prism_motor.locomotion.tasks import TASKS
 from prism_motor.locomotion.video import Film, VideoConfig
 from prism_motor.sim.rendering import Renderer, RenderingError, find_backend
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import build_model
 from prism_motor.sim.video_files import write_video
+from prism_motor.train import walking_session as session
 
 SMALL = {"width": 96, "height": 72}
 

@@ -9,7 +9,7 @@ import pytest
 def libero(request):
     """Make LIBERO ready, or skip the test with the reason."""
     pytest.importorskip("libero", reason="hf-libero is not installed")
-    from prism_motor.manipulation.libero.preparation import check, prepare
+    from prism_motor.manipulation.suites.libero.preparation import check, prepare
 
     if check().ready:
         return

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from prism_motor.learn.presets import make_config
+from prism_motor.locomotion.presets import make_config
 from prism_motor.runs import Run, to_dict
 
 ROW = {

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prism_motor.learn.presets import make_config
+from prism_motor.locomotion.presets import make_config
 from prism_motor.nn import build_actor, count_parameters
 from prism_motor.report.arms import REFERENCE, make_sections, tell_apart
 from prism_motor.report.reading import collect

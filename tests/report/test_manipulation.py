@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from prism_motor.cli import main
-from prism_motor.imitate.config import ConditionerConfig, ImitationConfig, TaskConfig
+from prism_motor.manipulation.config import ConditionerConfig, ImitationConfig, TaskConfig
 from prism_motor.report.build import write_report
 from prism_motor.report.manipulation import collect_manipulation
 from prism_motor.report.manipulation_tables import manipulation_chapters

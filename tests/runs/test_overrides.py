@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_motor.learn.presets import PRESETS, make_config, observation_size
+from prism_motor.locomotion.presets import PRESETS, make_config, observation_size
 from prism_motor.nn import build_actor, count_parameters
 from prism_motor.runs import ConfigError, apply_overrides, from_dict, to_dict
 from prism_motor.runs.configs import find_differences, flatten, parse_assignments

@@ -7,8 +7,8 @@ from importlib.metadata import version
 import pytest
 import torch
 
-from prism_motor.locomotion.config import TaskConfig
-from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.task import TaskConfig
+from prism_motor.locomotion.tasks import TASKS
 from prism_motor.runs import (
     CheckpointError,
     ConfigError,

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from prism_motor.learn.presets import make_config, observation_size
-from prism_motor.locomotion.config import RandomisationConfig
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.mirror import Mirror, mirror_frames
-from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.presets import make_config, observation_size
 from prism_motor.locomotion.state import read_state
+from prism_motor.locomotion.task import RandomisationConfig
+from prism_motor.locomotion.tasks import TASKS
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import build_model
 

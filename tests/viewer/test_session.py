@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from prism_motor.analysis.live import TopInteractions
-from prism_motor.locomotion.presets import TASKS
+from prism_motor.locomotion.tasks import TASKS
 from prism_motor.viewer.loading import load_walkers
 from prism_motor.viewer.session import Session
 from prism_motor.viewer.walker import LYING, SURVIVED, Walker

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from prism_motor.analysis.products import Parts, Products
-from prism_motor.learn.policy import Policy
 from prism_motor.locomotion.evaluation import Protocol, evaluate
+from prism_motor.locomotion.policy import Policy
 from prism_motor.locomotion.summary import Summary, summarise
 
 Variant = Callable[[Parts], Tensor]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from prism_motor._errors import InputError
 from prism_motor.runs import RunError
 
 P = TypeVar("P")
@@ -21,9 +22,9 @@ def load_each(
         load: Loads one; raises RunError or ValueError if it cannot.
     """
     if not paths:
-        raise ValueError("Give at least one run folder.")
+        raise InputError("Give at least one run folder.")
     if len({path.resolve() for path in paths}) < len(paths):
-        raise ValueError(f"Give every run once, got: {', '.join(map(str, paths))}.")
+        raise InputError(f"Give every run once, got: {', '.join(map(str, paths))}.")
     found: list[tuple[Path, P]] = []
     left_out: list[str] = []
     for path in paths:

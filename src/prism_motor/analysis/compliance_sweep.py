@@ -9,11 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.manipulators import Manipulator
-from prism_motor.imitate.policy import PolicyActor, check_fit
-from prism_motor.manipulation.compliance import ComplianceConfig, ComplianceCorrector, make_corrector
+from prism_motor.manipulation.compliance import (
+    ComplianceConfig,
+    ComplianceCorrector,
+    make_corrector,
+)
 from prism_motor.manipulation.compliance.sweep import Grid, Trial, choose
 from prism_motor.manipulation.contact import AFTER, diagnose
+from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
 from prism_motor.manipulation.environment import Environment
 from prism_motor.manipulation.rollout import run_episode
 from prism_motor.nn.checks import check_size
@@ -44,7 +49,7 @@ class SweepConfig:
     def __post_init__(self) -> None:
         check_size("Sweep", "episodes", self.episodes)
         if self.seed < 0:
-            raise ValueError(f"Sweep: the seed must not be negative, got {self.seed}.")
+            raise InputError(f"Sweep: the seed must not be negative, got {self.seed}.")
 
 
 def run_sweep(

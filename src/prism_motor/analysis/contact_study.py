@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.contact_records import SHOWN, Episode, Record, typical
 from prism_motor.analysis.manipulators import Manipulator
-from prism_motor.imitate.policy import PolicyActor, check_fit
 from prism_motor.manipulation.compliance import compliance_label, find_compliance, make_corrector
 from prism_motor.manipulation.contact import AFTER, diagnose
+from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
 from prism_motor.manipulation.environment import Environment, Image
 from prism_motor.manipulation.rollout import Actor, run_episode
 from prism_motor.nn.checks import check_size
@@ -34,7 +35,7 @@ class ContactConfig:
     def __post_init__(self) -> None:
         check_size("Contacts", "episodes", self.episodes)
         if self.seed < 0 or self.linger < 0:
-            raise ValueError(
+            raise InputError(
                 f"Contacts: seed and linger must not be negative, got {self.seed}, {self.linger}."
             )
         for name in self.compliance:
@@ -82,7 +83,7 @@ def record_contacts(
     for one in contenders:
         check_fit(one.manipulator.policy, environment)
     if config.episodes > environment.initial_states:
-        raise ValueError(
+        raise InputError(
             f"{environment.task.key} has {environment.initial_states} fixed initial states, "
             f"so at most that many episodes; got {config.episodes}."
         )

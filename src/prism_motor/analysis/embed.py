@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.analysis.recording import record
 from prism_motor.analysis.rollouts import Rollout
@@ -32,7 +33,7 @@ _MOST = 2000
 """Matched samples per condition that are used; neighbours in time hardly differ."""
 
 
-class NotComparableError(ValueError):
+class NotComparableError(InputError):
     """A policy does not walk well enough to be compared."""
 
 
@@ -55,25 +56,25 @@ class EmbedConfig:
         for condition in self.conditions:
             find_condition(condition)
         if len(set(self.conditions)) < max(2, len(self.conditions)):
-            raise ValueError(
+            raise InputError(
                 f"Give at least two conditions, and each once; got {', '.join(self.conditions)}."
             )
         check_size("embed", "envs", self.envs)
         check_size("embed", "samples", self.samples)
         if self.envs < 5:
-            raise ValueError(
+            raise InputError(
                 f"embed: envs must be at least 5, got {self.envs}: robots are divided into five "
                 "parts, and no part may be empty."
             )
         if self.samples * len(self.conditions) <= 3 * PERPLEXITY:
-            raise ValueError(
+            raise InputError(
                 f"embed: {self.samples} samples per condition are too few for a perplexity of "
                 f"{PERPLEXITY:g}; give at least 20."
             )
         if self.seconds < 1:
-            raise ValueError(f"embed: seconds must be at least 1, got {self.seconds}.")
+            raise InputError(f"embed: seconds must be at least 1, got {self.seconds}.")
         if self.seed < 0:
-            raise ValueError(f"embed: seed must not be negative, got {self.seed}.")
+            raise InputError(f"embed: seed must not be negative, got {self.seed}.")
 
 
 @dataclass(frozen=True)

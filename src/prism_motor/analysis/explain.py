@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError
 from prism_motor._progress import Progress
 from prism_motor.analysis.closed_loop import make_variants, walk
 from prism_motor.analysis.explanation import ExplainConfig, Explanation, ProductEffect
@@ -29,7 +30,7 @@ from prism_motor.analysis.removals import (
 )
 from prism_motor.analysis.rollouts import Rollout
 from prism_motor.analysis.stand_in import LinearStandIn
-from prism_motor.learn.policy import Policy
+from prism_motor.locomotion.policy import Policy
 from prism_motor.locomotion.summary import Summary
 from prism_motor.statistics import Interval, bootstrap
 
@@ -110,7 +111,7 @@ def _choose_states(rollout: Rollout, frames: int, count: int) -> np.ndarray:
     """Return rows evenly over the rollout, without those whose history is not full yet."""
     usable = (rollout.step >= frames).nonzero()[0]
     if len(usable) < 2:
-        raise ValueError(
+        raise InputError(
             "The robots fell before their observation history was full, so there are no states to "
             "explain the policy on. Give a policy that walks, or another --condition."
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.firing import Firing
 from prism_motor.analysis.groups import GroupMatrix
 from prism_motor.analysis.named_products import NamedProduct
@@ -43,11 +44,11 @@ class ExplainConfig:
         for name in ("envs", "states", "top", "draws"):
             check_size("explain", name, getattr(self, name))
         if self.envs < 2:
-            raise ValueError("explain: envs must be at least 2: one half ranks, one half compares.")
+            raise InputError("explain: envs must be at least 2: one half ranks, one half compares.")
         if self.seconds < 1:
-            raise ValueError(f"explain: seconds must be at least 1, got {self.seconds}.")
+            raise InputError(f"explain: seconds must be at least 1, got {self.seconds}.")
         if self.seed < 0:
-            raise ValueError(f"explain: seed must not be negative, got {self.seed}.")
+            raise InputError(f"explain: seed must not be negative, got {self.seed}.")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prism_motor.learn.policy import Policy
+from prism_motor.locomotion.policy import Policy
 from prism_motor.nn.actors import ResidualEncoder
 from prism_motor.nn.conditioner import PolynomialConditioner
 from prism_motor.nn.factors import FactorLayer

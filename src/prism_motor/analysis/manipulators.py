@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_motor.analysis.comparing import load_each, mixed_arms
-from prism_motor.imitate.policy import Policy, load_policy
+from prism_motor.manipulation.diffusion.policy import Policy, load_policy
 from prism_motor.runs import Run, RunError
 from prism_motor.runs.weights import hash_weights
 
@@ -46,7 +46,7 @@ class Manipulator:
 
 def is_manipulation(path: Path) -> bool:
     """Say whether a run learned from demonstrations; what cannot be opened did not."""
-    from prism_motor.imitate.config import KIND
+    from prism_motor.manipulation.config import KIND
 
     try:
         return Run.open(path).config.get("kind") == KIND

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prism_motor.locomotion.config import TaskConfig
 from prism_motor.locomotion.observations import actor_names
+from prism_motor.locomotion.task import TaskConfig
 from prism_motor.sim.robots import make_robot
 
 _KEYS = {

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.features import read_conditioner
 from prism_motor.analysis.manipulators import Manipulator
 from prism_motor.analysis.probe_core import (
@@ -20,8 +21,6 @@ from prism_motor.analysis.probe_core import (
     join_studies,
 )
 from prism_motor.analysis.probe_data import Domain, Target, Windows, join_windows
-from prism_motor.imitate.network import make_policy
-from prism_motor.imitate.policy import Policy, PolicyActor
 from prism_motor.manipulation.contact import (
     BEFORE,
     THRESHOLD,
@@ -30,6 +29,8 @@ from prism_motor.manipulation.contact import (
     first_contact,
 )
 from prism_motor.manipulation.demonstrations.features import STATE
+from prism_motor.manipulation.diffusion.network import make_policy
+from prism_motor.manipulation.diffusion.policy import Policy, PolicyActor
 from prism_motor.manipulation.environment import Environment, Observation
 from prism_motor.manipulation.rollout import Actor, run_episode
 from prism_motor.nn.checks import check_size
@@ -107,7 +108,7 @@ def check_same_task(manipulators: Sequence[Manipulator], sources: Sequence[Manip
     """Raise unless all policies handle the same things."""
     task, acted = manipulators[0].policy.config.task, sources[0].policy.config.task
     if (task.suite, task.name) != (acted.suite, acted.name):
-        raise ValueError(
+        raise InputError(
             f"{sources[0].path} was trained on {acted.suite} {acted.name}, {manipulators[0].path} "
             f"on {task.suite} {task.name}: policies can only be probed where their task is done."
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.probe_data import Domain, Windows
 from prism_motor.analysis.probe_fit import cross_predict, folds_at_random, folds_by_unit, moments
 from prism_motor.nn.checks import check_size
@@ -38,7 +39,7 @@ class FitConfig:
         if self.directions is not None:
             check_size("Probes", "directions", self.directions)
         if self.seed < 0:
-            raise ValueError(f"Probes: the seed must not be negative, got {self.seed}.")
+            raise InputError(f"Probes: the seed must not be negative, got {self.seed}.")
 
     def origin(self, study: Study) -> str:
         """Say where the windows of a study come from."""

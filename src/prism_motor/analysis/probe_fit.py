@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.probe_data import Domain
 from prism_motor.statistics import bootstrap
 
@@ -30,7 +31,7 @@ def folds_by_unit(unit: np.ndarray, seed: int, domain: Domain) -> np.ndarray:
     """
     names, index = np.unique(unit, return_inverse=True)
     if len(names) < _FOLDS:
-        raise ValueError(
+        raise InputError(
             f"Probes: {len(names)} {domain.units} have {domain.windows}, at least {_FOLDS} are "
             f"needed to hold some out. {domain.advice}"
         )

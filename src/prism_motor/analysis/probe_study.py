@@ -8,6 +8,7 @@ from functools import partial
 
 import torch
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.features import feature_names, read_features
 from prism_motor.analysis.probe_core import (
     UNTRAINED,
@@ -21,10 +22,10 @@ from prism_motor.analysis.probe_data import Windows, join_windows
 from prism_motor.analysis.probe_windows import WALKING, cut_windows
 from prism_motor.analysis.recording import record
 from prism_motor.analysis.subjects import Subject
-from prism_motor.learn.algorithm import make_actor
-from prism_motor.learn.policy import Policy
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.config import TaskConfig
+from prism_motor.locomotion.policy import Policy
+from prism_motor.locomotion.ppo import make_actor
+from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn.checks import check_size
 
 _PUSHES = {"push_every": 1.0, "push_velocity": 0.2, "push_angular_velocity": 0.4}
@@ -50,7 +51,7 @@ class ProbeConfig(FitConfig):
         for name in ("envs", "threads"):
             check_size("Probes", name, getattr(self, name))
         if not 1 <= self.seconds <= 600:
-            raise ValueError(f"Probes: seconds must be from 1 to 600, got {self.seconds}.")
+            raise InputError(f"Probes: seconds must be from 1 to 600, got {self.seconds}.")
 
     def origin(self, study: Study) -> str:
         """Say where the windows of a study come from."""

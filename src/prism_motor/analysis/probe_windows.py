@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.probe_data import Domain, Target, Windows
 from prism_motor.analysis.rollouts import Rollout
 from prism_motor.sim.robots import make_robot
@@ -53,7 +54,7 @@ def cut_windows(rollout: Rollout, horizon: int = 5) -> Windows:
         horizon: Control steps H that targets look ahead.
     """
     if horizon < 1:
-        raise ValueError(f"Probes: the horizon must be at least 1 step, got {horizon}.")
+        raise InputError(f"Probes: the horizon must be at least 1 step, got {horizon}.")
     starts = _starts(rollout, horizon)
     # A row's quantities are those of the next state, so these are the states t+1..t+H.
     future = starts[:, None] + np.arange(horizon)

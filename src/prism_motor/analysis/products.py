@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from prism_motor.learn.policy import Policy
+from prism_motor._errors import InputError
+from prism_motor.locomotion.policy import Policy
 from prism_motor.nn import PolynomialLayer
 from prism_motor.nn.actors import ResidualEncoder
 from prism_motor.nn.conditioner import PolynomialConditioner
@@ -208,7 +209,7 @@ def products_of(policy: Policy) -> Products:
         reason = f"a layer with bound={layer.bound} is no polynomial"
     else:
         reason = f"products of interaction={policy.config.actor.interaction!r} are not gated"  # pyright: ignore[reportAttributeAccessIssue]
-    raise ValueError(
+    raise InputError(
         f"The policy ({arm}) has no learned products to explain: {reason}. Give a run of the gated "
         "or residual actor with a degree of at least 2."
     )

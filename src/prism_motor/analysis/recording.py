@@ -12,19 +12,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.features import read_features
 from prism_motor.analysis.quantities import QuantityMeter
 from prism_motor.analysis.rollouts import Columns, Rollout
 from prism_motor.analysis.scripts import CommandScript, ScriptedCommands
-from prism_motor.learn.evaluations import hash_weights
-from prism_motor.learn.policy import Policy
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.config import TaskConfig
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import check_actions
 from prism_motor.locomotion.observations import actor_names
+from prism_motor.locomotion.policy import Policy
+from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn.checks import check_size
 from prism_motor.runs import collect_provenance, to_dict
+from prism_motor.train.walking_evaluations import hash_weights
 
 COMMANDS = ("command_forward", "command_sideways", "command_yaw")
 """Columns of a rollout's commands."""
@@ -66,7 +67,7 @@ def record(
     if script is not None and steps is None and episodes is None:
         steps = script.steps(task.simulation.control_dt)
     if (steps is None) == (episodes is None):
-        raise ValueError(f"record: give either steps or episodes, got {steps} and {episodes}.")
+        raise InputError(f"record: give either steps or episodes, got {steps} and {episodes}.")
     check_size("record", "steps or episodes", steps if episodes is None else episodes)
     changed = find_condition(condition).apply(task)
     if script is not None:

@@ -18,6 +18,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor.runs import RunError
 
 SCHEMA = 1
@@ -35,7 +36,7 @@ class Columns:
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[1] != len(self.names):
-            raise ValueError(
+            raise InputError(
                 f"{len(self.names)} names do not fit values of shape {self.values.shape}."
             )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError
 from prism_motor.locomotion.commands import Commands
 from prism_motor.locomotion.env import VelocityEnv
 
@@ -23,7 +24,7 @@ class CommandScript:
     def __post_init__(self) -> None:
         times = [point[0] for point in self.points]
         if not times or times[0] != 0 or sorted(set(times)) != times or times[-1] >= self.seconds:
-            raise ValueError(
+            raise InputError(
                 "CommandScript: times must begin with 0, rise, and stay below the end at "
                 f"{self.seconds} s; got {times}."
             )

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from prism_motor.analysis.comparing import load_each, mixed_arms
-from prism_motor.learn.evaluations import hash_weights
-from prism_motor.learn.policy import Policy, load_policy
-from prism_motor.locomotion.config import TaskConfig
+from prism_motor.locomotion.policy import Policy, load_policy
+from prism_motor.locomotion.task import TaskConfig
+from prism_motor.train.walking_evaluations import hash_weights
 
 
 @dataclass(frozen=True)

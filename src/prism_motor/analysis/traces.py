@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.recording import record
 from prism_motor.analysis.rollouts import Rollout
 from prism_motor.analysis.scripts import CommandScript
 from prism_motor.analysis.subjects import Subject
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.config import TaskConfig
+from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn.checks import check_size
 
 TOUR = CommandScript(
@@ -57,7 +58,7 @@ def read_script(file: Path, seconds: float) -> CommandScript:
         try:
             time, forward, sideways, yaw = map(float, words)
         except ValueError:
-            raise ValueError(
+            raise InputError(
                 f"{file}, line {number}: expected time, forward, sideways and yaw rate as four "
                 f"numbers, got {line.strip()!r}."
             ) from None
@@ -92,9 +93,9 @@ class TraceConfig:
         for name in ("envs", "threads"):
             check_size("Traces", name, getattr(self, name))
         if self.seed < 0:
-            raise ValueError(f"Traces: the seed must not be negative, got {self.seed}.")
+            raise InputError(f"Traces: the seed must not be negative, got {self.seed}.")
         if self.script.seconds > 600:
-            raise ValueError(
+            raise InputError(
                 f"Traces: a script may last up to 600 s, this one ends at {self.script.seconds} s."
             )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.style import STYLE, save_png
 from prism_motor.analysis.traces import ERRORS, MECHANICS, VELOCITIES, Trace, TraceConfig
 from prism_motor.analysis.traces_figures import by_arm, draw_mechanics, draw_tracking
@@ -45,7 +46,7 @@ class Detail:
     def check(self, seconds: float) -> None:
         """Refuse times that are not in a script of some length."""
         if not 0 <= self.start < self.end <= seconds:
-            raise ValueError(
+            raise InputError(
                 f"Traces: the detail must begin before it ends and lie within the script's "
                 f"{seconds:g} s, got {self.start:g} to {self.end:g} s."
             )

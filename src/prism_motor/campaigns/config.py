@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from prism_motor.learn.presets import ARMS, PRESETS
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.evaluation import Protocol
+from prism_motor.locomotion.presets import ARMS, PRESETS
 from prism_motor.nn.checks import check_choice, check_size
 from prism_motor.runs.configs import ConfigError, flatten
 

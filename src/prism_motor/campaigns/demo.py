@@ -16,13 +16,13 @@ from prism_motor._extras import MissingExtraError
 from prism_motor._progress import Progress
 from prism_motor.campaigns.config import Arm, Campaign, Evaluation
 from prism_motor.campaigns.runner import Runner
-from prism_motor.learn.evaluations import Evaluations
-from prism_motor.learn.policy import load_policy
+from prism_motor.locomotion.policy import load_policy
 from prism_motor.locomotion.video import Film, VideoConfig
 from prism_motor.report.build import Report, write_report
 from prism_motor.runs import RunError
 from prism_motor.runs.shipped import shipped_names, working_copy
 from prism_motor.sim.rendering import RenderingError
+from prism_motor.train.walking_evaluations import Evaluations
 
 ARMS = (Arm("mlp-larger", "mlp-larger"), Arm("gated", "gated"))
 """What learns: a plain MLP, and PRISM with as many parameters."""

@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from prism_motor._errors import InputError
 from prism_motor.campaigns.config import CampaignError, check_name, check_seeds, check_unique
-from prism_motor.imitate.config import KIND
-from prism_motor.imitate.presets import CONDITIONERS, PRESETS
+from prism_motor.manipulation.config import KIND
 from prism_motor.manipulation.perturbations import find_perturbation
+from prism_motor.manipulation.presets import CONDITIONERS, PRESETS
 from prism_motor.manipulation.tasks import SUITES
 from prism_motor.nn.checks import check_choice, check_size
 
@@ -57,7 +58,7 @@ class DemonstrationsEntry:
     def __post_init__(self) -> None:
         check_size("demonstrations", "episodes", self.episodes)
         if not 0 <= self.noise < math.inf:
-            raise ValueError(f"demonstrations.noise must be 0 or more, got {self.noise}.")
+            raise InputError(f"demonstrations.noise must be 0 or more, got {self.noise}.")
 
 
 @dataclass(frozen=True)

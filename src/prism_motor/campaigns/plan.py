@@ -11,12 +11,12 @@ from pathlib import Path
 
 from prism_motor.campaigns.config import Arm, Campaign, CampaignError, Evaluation, Variant
 from prism_motor.campaigns.planned import PlannedRun, Settings, refuse_differences
-from prism_motor.learn.config import TrainConfig
-from prism_motor.learn.evaluations import Evaluations
-from prism_motor.learn.presets import make_config
 from prism_motor.locomotion.conditions import find_condition
+from prism_motor.locomotion.config import TrainConfig
+from prism_motor.locomotion.presets import make_config
 from prism_motor.runs import from_dict, to_dict
 from prism_motor.runs.configs import flatten
+from prism_motor.train.walking_evaluations import Evaluations
 
 UNNAMED = Variant("")
 """The variant of a campaign without any."""

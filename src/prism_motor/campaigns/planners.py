@@ -9,7 +9,11 @@ from typing import Any, Protocol
 from prism_motor.campaigns import tuning
 from prism_motor.campaigns.config import Campaign
 from prism_motor.campaigns.manipulation import ManipulationCampaign
-from prism_motor.campaigns.manipulation_plan import DemonstrationRun, plan_demonstrations, plan_imitation
+from prism_motor.campaigns.manipulation_plan import (
+    DemonstrationRun,
+    plan_demonstrations,
+    plan_imitation,
+)
 from prism_motor.campaigns.plan import plan_runs
 from prism_motor.campaigns.planned import PlannedRun, Settings
 from prism_motor.campaigns.state import RunState

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
 
+from prism_motor._errors import InputError
+
 if TYPE_CHECKING:
     from prism_motor.campaigns.planners import AnyCampaign
 
@@ -133,6 +135,6 @@ def _parse_duration(text: str) -> float:
     """Read a duration like ``45m``, ``1h30m`` or ``90s``."""
     parts = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text)
     if not text or parts is None:
-        raise ValueError(f"--until takes a duration like 45m, 1h30m or 90s, got {text!r}.")
+        raise InputError(f"--until takes a duration like 45m, 1h30m or 90s, got {text!r}.")
     hours, minutes, seconds = (int(part or 0) for part in parts.groups())
     return 3600 * hours + 60 * minutes + seconds

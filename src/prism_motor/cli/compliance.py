@@ -50,8 +50,8 @@ def compliance(
     )
     from prism_motor.analysis.manipulators import load_manipulators
     from prism_motor.analysis.text import align
-    from prism_motor.imitate.data import environment_of
     from prism_motor.manipulation.compliance.sweep import Grid
+    from prism_motor.manipulation.data import environment_of
 
     config = SweepConfig(baseline, Grid(gains, smoothings, clips), episodes, seed, stiffness)
     manipulators, left_out = load_manipulators(runs, checkpoint)

@@ -41,7 +41,7 @@ def contact(
     from prism_motor.analysis.manipulators import load_manipulators
     from prism_motor.analysis.style import check_matplotlib
     from prism_motor.analysis.text import align
-    from prism_motor.imitate.data import environment_of
+    from prism_motor.manipulation.data import environment_of
 
     check_matplotlib("prism contact")
     config = ContactConfig(episodes, seed, linger, compliance, stiffness)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
+from prism_motor._errors import InputError
+
 
 def embed(
     runs: Positional[tuple[Path, ...]],
@@ -62,7 +64,7 @@ def embed(
     for line in left_out:
         print(line)
     if not found:
-        raise ValueError("None of the policies could be embedded.")
+        raise InputError("None of the policies could be embedded.")
     table = make_table(found)
     files = write_embeddings(found, config, left_out, folder)
     print("\n" + align([table["columns"], *table["rows"]], numbers=3))

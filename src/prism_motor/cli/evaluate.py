@@ -9,6 +9,8 @@ from typing import Any
 
 from tyro.conf import Positional
 
+from prism_motor._errors import InputError
+
 WALKING_SEEDS, MANIPULATION_SEEDS = (101, 102, 103), (101,)
 """Evaluation seeds, unless others are given."""
 
@@ -66,7 +68,7 @@ def eval_(
         from prism_motor.cli.evaluate_manipulation import evaluate_manipulation
 
         if envs is not None:
-            raise ValueError("--envs is for walking; manipulation has --episodes and --seeds.")
+            raise InputError("--envs is for walking; manipulation has --episodes and --seeds.")
         evaluate_manipulation(
             run,
             conditions or ("none",),
@@ -84,7 +86,7 @@ def eval_(
         )
         return
     if corrector != "none" or videos or traces or linger or stiffness is not None or workers:
-        raise ValueError(
+        raise InputError(
             "--corrector, --videos, --traces, --linger, --stiffness and --workers are for "
             f"manipulation, and {run} walks: use prism video and prism traces."
         )
@@ -110,9 +112,9 @@ def _evaluate_walking(
     checkpoint: int | None,
     again: bool,
 ) -> None:
-    from prism_motor.learn.evaluations import Evaluations
     from prism_motor.locomotion.evaluation import Protocol
     from prism_motor.locomotion.summary import summarise, table
+    from prism_motor.train.walking_evaluations import Evaluations
 
     given = {"envs": envs, "episodes": episodes}
     protocol = Protocol(**{name: value for name, value in given.items() if value is not None})

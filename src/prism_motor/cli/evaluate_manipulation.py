@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prism_motor._errors import InputError
+
 if TYPE_CHECKING:
     from prism_motor.manipulation.rollout import Outcome
 
@@ -27,7 +29,6 @@ def evaluate_manipulation(
 ) -> None:
     """Do what is missing of an evaluation, then print a table of all conditions."""
     from prism_motor._progress import Progress
-    from prism_motor.imitate.evaluations import Evaluations, Extras, Protocol
     from prism_motor.manipulation.compliance import (
         COMPLIANCE,
         ComplianceCorrector,
@@ -37,11 +38,12 @@ def evaluate_manipulation(
     from prism_motor.manipulation.perturbations import find_perturbation
     from prism_motor.manipulation.summary import summarise, table
     from prism_motor.nn.checks import check_size
+    from prism_motor.train.handling_evaluations import Evaluations, Extras, Protocol
 
     check_size("prism eval", "--episodes", episodes)
     for what, values in (("condition", conditions), ("seed", seeds)):
         if len(set(values)) < len(values):
-            raise ValueError(f"Give each {what} once; got {list(values)}.")
+            raise InputError(f"Give each {what} once; got {list(values)}.")
     for condition in conditions:
         find_perturbation(condition)
     chosen, settings = None, None

@@ -50,7 +50,7 @@ def explain(
     from prism_motor.analysis.products import products_of
     from prism_motor.analysis.style import check_matplotlib
     from prism_motor.cli._shipped import writable
-    from prism_motor.learn.policy import load_policy
+    from prism_motor.locomotion.policy import load_policy
     from prism_motor.nn.checks import check_size
 
     check_matplotlib("prism explain")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
+from prism_motor._errors import InputError
+
 
 def export(
     run: Positional[Path],
@@ -26,20 +28,20 @@ def export(
     from prism_motor.runs import Run
 
     if Run.open(run).config.get("kind") == "manipulation":
-        from prism_motor.imitate.policy import export_policy, load_policy
+        from prism_motor.manipulation.diffusion.policy import export_policy, load_policy
 
         pretrained = export_policy(load_policy(run, checkpoint), out or run / "pretrained")
         print(f"{pretrained}  Use it with: lerobot-eval --policy.path={pretrained} ...")
         return
     from prism_motor.cli._shipped import writable
-    from prism_motor.deploy.export import export_run, measure_latency
     from prism_motor.export import ExportError
+    from prism_motor.locomotion.export import export_run, measure_latency
     from prism_motor.runs.shipped import resolve
 
     try:
         folder = export_run(resolve(run) if out else writable(run), out, checkpoint)
     except ExportError as error:
-        raise ValueError(str(error)) from error
+        raise InputError(str(error)) from error
     latency = measure_latency(folder)
     for file in sorted(folder.iterdir()):
         print(f"{file}  {file.stat().st_size / 1e3:.0f} kB")

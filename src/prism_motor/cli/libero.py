@@ -13,7 +13,7 @@ def prepare(assets: Path | None = None) -> None:
         assets: An archive (.tar, .tar.gz, .tar.xz, .zip) or a folder of LIBERO's assets; default:
             what is there already, else the hub.
     """
-    from prism_motor.manipulation.libero.preparation import prepare as prepare_libero
+    from prism_motor.manipulation.suites.libero.preparation import prepare as prepare_libero
 
     state = prepare_libero(assets)
     print(state)
@@ -24,8 +24,8 @@ def prepare(assets: Path | None = None) -> None:
 
 def check() -> None:
     """Show where LIBERO's files are and what is missing."""
-    from prism_motor.manipulation.libero.preparation import COMMAND
-    from prism_motor.manipulation.libero.preparation import check as check_libero
+    from prism_motor.manipulation.suites.libero.preparation import COMMAND
+    from prism_motor.manipulation.suites.libero.preparation import check as check_libero
 
     state = check_libero()
     print(state)

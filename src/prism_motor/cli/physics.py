@@ -24,8 +24,8 @@ def physics(
     """
     from dataclasses import replace
 
-    from prism_motor.physics.config import QUICK, PhysicsConfig
-    from prism_motor.physics.demo import run_demo
+    from prism_motor.studies.physics.config import QUICK, PhysicsConfig
+    from prism_motor.studies.physics.demo import run_demo
 
     preset = QUICK if quick else PhysicsConfig()
     config = replace(preset, arms=arms, seeds=preset.seeds if seeds is None else seeds)

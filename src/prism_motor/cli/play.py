@@ -7,6 +7,8 @@ from typing import Literal
 
 from tyro.conf import Positional
 
+from prism_motor._errors import InputError
+
 SHIPPED_PAIR = ("g1-mlp-larger", "g1-gated")
 """What is played if nothing is given: a plain and a polynomial policy of equal size."""
 
@@ -35,7 +37,7 @@ def play(
     from prism_motor.viewer.session import Session
 
     if seconds is not None and seconds <= 0:
-        raise ValueError(f"seconds must be above 0, got {seconds}.")
+        raise InputError(f"seconds must be above 0, got {seconds}.")
     free = find_port(host, port)
     walkers, products = zip(*load_walkers(runs or _shipped()), strict=True)
     session = Session(walkers, None if command == "task" else command)
@@ -56,7 +58,7 @@ def _shipped() -> tuple[Path, ...]:
     known = shipped_names()
     pair = tuple(Path(name) for name in SHIPPED_PAIR if name in known)
     if not pair:
-        raise ValueError(
+        raise InputError(
             "No policy comes with this version of prism. Give a run folder of your own: "
             "prism play RUN, or two to compare them."
         )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tyro.conf import Positional
 
+from prism_motor._errors import InputError
+
 if TYPE_CHECKING:
     from prism_motor.analysis.probe_files import Findings
 
@@ -61,9 +63,9 @@ def probe(
 
     check_matplotlib("prism probe")
     if reference is not None and own:
-        raise ValueError("Give either --reference or --own: one policy acts for all, or each.")
+        raise InputError("Give either --reference or --own: one policy acts for all, or each.")
     if not runs:
-        raise ValueError("Give at least one run folder.")
+        raise InputError("Give at least one run folder.")
     common = {
         "own": own,
         "horizon": horizon,
@@ -93,7 +95,7 @@ _Result = tuple["Findings", list[dict[str, Any]], list[Path], list[str]]
 def _refuse(options: dict[str, object], why: str) -> None:
     for name, value in options.items():
         if value is not None:
-            raise ValueError(f"--{name} is {why}.")
+            raise InputError(f"--{name} is {why}.")
 
 
 def _probe_walking(
@@ -116,7 +118,7 @@ def _probe_walking(
     for line in left_out:
         print(line)
     if not subjects:
-        raise ValueError(f"No run sees the same observations as {reference}.")
+        raise InputError(f"No run sees the same observations as {reference}.")
     walkers = walkers or subjects
     with Progress("Probes", count_work(subjects, config, len(walkers))) as progress:
         study = run_study(subjects, config, walkers, progress.step)
@@ -142,7 +144,7 @@ def _probe_contact(
         run_contact_study,
     )
     from prism_motor.analysis.probe_files import collect_findings
-    from prism_motor.imitate.data import environment_of
+    from prism_motor.manipulation.data import environment_of
 
     config = ContactProbeConfig(**options)
     torch.set_num_threads(threads)

@@ -24,7 +24,7 @@ def sim2sim(
         command: Forward and sideways velocity (m/s) and heading (rad) to hold; default: drawn as
             in training.
     """
-    from prism_motor.deploy import runner
+    from prism_motor.export import runner
 
     try:
         runner.run(export, seconds, seed, command)

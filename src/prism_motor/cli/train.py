@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import UseAppendAction, arg
 
+from prism_motor._errors import InputError
+
 
 def train_locomotion(
     preset: Literal["laptop", "g1", "paper", "quadruped"] = "laptop",
@@ -48,12 +50,12 @@ def train_locomotion(
         settings: Any other setting of the run, e.g. --set ppo.learning_rate=5e-4 or
             --set task.observations.actor_frames=15; config.json of a run shows all of them.
     """
-    from prism_motor.learn.parallel import current_rank, launch
+    from prism_motor.train.distributed import current_rank, launch
 
     if processes < 1:
-        raise ValueError(f"--processes must be at least 1, got {processes}.")
+        raise InputError(f"--processes must be at least 1, got {processes}.")
     if video_every is not None and video_every < 1:
-        raise ValueError(f"--video-every must be at least 1, got {video_every}.")
+        raise InputError(f"--video-every must be at least 1, got {video_every}.")
     if resume is not None:
         given = {
             "--envs": envs,
@@ -65,7 +67,7 @@ def train_locomotion(
         }
         for name, value in given.items():
             if value is not None:
-                raise ValueError(f"{name} cannot be changed on --resume: the run keeps its own.")
+                raise InputError(f"{name} cannot be changed on --resume: the run keeps its own.")
         work = (None, resume, iterations, video_every)
     else:
         given = {
@@ -78,7 +80,7 @@ def train_locomotion(
         name = f"{preset}-{arm or actor}" + (f"{degree}" if degree else "") + f"-{seed}"
         work = (config, out or Path("runs") / name, None, video_every)
     if video_every is not None and current_rank().is_main:
-        from prism_motor.learn.films import check_films
+        from prism_motor.locomotion.films import check_films
 
         check_films()
     if processes > 1:
@@ -97,9 +99,9 @@ def _make_config(
     processes: int,
 ) -> object:
     """Put presets, options and ``--set`` together; a setting given twice is an error."""
-    from prism_motor.learn.parallel import current_rank
-    from prism_motor.learn.presets import make_config
+    from prism_motor.locomotion.presets import make_config
     from prism_motor.runs.configs import parse_assignments
+    from prism_motor.train.distributed import current_rank
 
     overrides = parse_assignments(settings)
     for key, value in given.items():
@@ -107,9 +109,9 @@ def _make_config(
             continue
         option = key.rpartition(".")[2]
         if key in overrides:
-            raise ValueError(f"Give either --{option} or --set {key}=..., not both.")
+            raise InputError(f"Give either --{option} or --set {key}=..., not both.")
         if key == "actor.degree" and actor == "mlp":
-            raise ValueError("--degree applies to gated, mlp-larger and residual, not to mlp.")
+            raise InputError("--degree applies to gated, mlp-larger and residual, not to mlp.")
         overrides[key] = value
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     overrides.setdefault("threads", max(1, cores // max(processes, current_rank().world_size)))
@@ -120,12 +122,12 @@ def run_training(
     config: object, path: Path, iterations: int | None, video_every: int | None = None
 ) -> None:
     """Train in this process: a new run, or without a config go on with the one at ``path``."""
-    from prism_motor.learn import session
-    from prism_motor.learn.config import TrainConfig
-    from prism_motor.learn.parallel import connect, current_rank, disconnect
-    from prism_motor.learn.progress import describe
-    from prism_motor.runs.progress import Progress
-    from prism_motor.runs.tensorboard import TensorBoard
+    from prism_motor.locomotion.config import TrainConfig
+    from prism_motor.locomotion.progress import describe
+    from prism_motor.train import walking_session as session
+    from prism_motor.train.distributed import connect, current_rank, disconnect
+    from prism_motor.train.progress import Progress
+    from prism_motor.train.tensorboard import TensorBoard
 
     rank = current_rank()
     connect(rank)
@@ -148,7 +150,7 @@ def run_training(
             with Progress(trainer.iteration, total, describe) as progress:
                 listeners = [board, progress]
                 if video_every is not None:
-                    from prism_motor.learn.films import Films
+                    from prism_motor.locomotion.films import Films
 
                     folder = run.path / "videos"
                     listeners.append(Films(folder, trainer, video_every, progress.say))

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import UseAppendAction, arg
 
+from prism_motor._errors import InputError
+
 if TYPE_CHECKING:
-    from prism_motor.imitate.config import ImitationConfig
-    from prism_motor.imitate.trainer import Trainer
+    from prism_motor.manipulation.config import ImitationConfig
+    from prism_motor.manipulation.diffusion.trainer import Trainer
     from prism_motor.runs import Run
 
 
@@ -55,16 +57,16 @@ def train_manipulation(
         settings: Any other setting of the run, e.g. --set optimiser.learning_rate=3e-4 or
             --set device=cuda; config.json of a run shows all of them.
     """
-    from prism_motor.imitate import session
-    from prism_motor.imitate.data import load_for
+    from prism_motor.manipulation.data import load_for
     from prism_motor.runs.configs import parse_assignments
+    from prism_motor.train import handling_session as session
 
     if resume is not None:
         given = {"--steps": steps, "--out": out, "--threads": threads, "--arm": arm}
         given |= {"--set": settings or None, "--demos": demos}
         for name, value in given.items():
             if value is not None:
-                raise ValueError(f"{name} cannot be changed on --resume: the run keeps its own.")
+                raise InputError(f"{name} cannot be changed on --resume: the run keeps its own.")
         config = session.read_config(resume)
         demonstrations = load_for(config)
         run, trainer = session.resume(resume, demonstrations)
@@ -72,7 +74,7 @@ def train_manipulation(
         overrides = parse_assignments(settings)
         for key, value in (("steps", steps), ("threads", threads)):
             if value is not None and key in overrides:
-                raise ValueError(f"Give either --{key} or --set {key}=..., not both.")
+                raise InputError(f"Give either --{key} or --set {key}=..., not both.")
             if value is not None:
                 overrides[key] = value
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
@@ -95,8 +97,8 @@ def _make_config(
     arm: str | None,
     overrides: dict[str, Any],
 ) -> ImitationConfig:
-    from prism_motor.imitate.presets import make_config
     from prism_motor.manipulation.make import make_environment
+    from prism_motor.manipulation.presets import make_config
     from prism_motor.manipulation.tasks import find_task
 
     chosen = find_task(suite, task)
@@ -111,10 +113,10 @@ def _make_config(
 
 
 def _train(run: Run, trainer: Trainer) -> None:
-    from prism_motor.imitate import session
-    from prism_motor.imitate.policy import export_policy, load_policy
-    from prism_motor.runs.progress import Progress
-    from prism_motor.runs.tensorboard import TensorBoard
+    from prism_motor.manipulation.diffusion.policy import export_policy, load_policy
+    from prism_motor.train import handling_session as session
+    from prism_motor.train.progress import Progress
+    from prism_motor.train.tensorboard import TensorBoard
 
     config = trainer.config
     size = sum(parameter.numel() for parameter in trainer.policy.parameters())

@@ -41,7 +41,7 @@ def video(
         primitives: Draw simple shapes even where a package with meshes of the robot is installed.
     """
     from prism_motor.cli._shipped import writable
-    from prism_motor.learn.policy import load_policy
+    from prism_motor.locomotion.policy import load_policy
     from prism_motor.locomotion.video import Film, VideoConfig
     from prism_motor.sim.video_files import check_file, write_video
 

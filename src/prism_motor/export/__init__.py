@@ -1,4 +1,4 @@
-"""Policies as files that run without this package: TorchScript and single-file ONNX.
+"""Policies as files that run without this package: TorchScript, single-file ONNX, a runner.
 
 Every export is compared with the module it came from before the file gets its name, so a file that
 exists is a file that agrees::
@@ -9,9 +9,14 @@ exists is a file that agrees::
 The module itself is not touched: a copy on the CPU in evaluation mode is exported.
 """
 
-from prism_motor.export.files import export_onnx, export_torchscript
-from prism_motor.export.inputs import Batch, ExportError
-from prism_motor.export.parity import ParityError, check_parity
+from typing import TYPE_CHECKING
+
+from prism_motor._lazy import lazy
+
+if TYPE_CHECKING:
+    from prism_motor.export.files import export_onnx, export_torchscript
+    from prism_motor.export.inputs import Batch, ExportError
+    from prism_motor.export.parity import ParityError, check_parity
 
 __all__ = [
     "Batch",
@@ -21,3 +26,16 @@ __all__ = [
     "export_onnx",
     "export_torchscript",
 ]
+
+# The robot's runner lives here too and must not load torch.
+__getattr__ = lazy(
+    __name__,
+    {
+        "Batch": "inputs",
+        "ExportError": "inputs",
+        "ParityError": "parity",
+        "check_parity": "parity",
+        "export_onnx": "files",
+        "export_torchscript": "files",
+    },
+)

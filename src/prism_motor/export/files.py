@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError, InputTypeError
 from prism_motor._extras import missing_extra
 from prism_motor.export.inputs import (
     Batch,
@@ -151,7 +152,7 @@ def _checked_target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> 
 
 def _check_names(what: str, names: Sequence[str] | None, count: int) -> None:
     if names is not None and (isinstance(names, str) or len(names) != count):
-        raise ValueError(f"{what} must hold {count} name(s), one each, got {names!r}.")
+        raise InputError(f"{what} must hold {count} name(s), one each, got {names!r}.")
 
 
 def _metadata_string(key: str, value: Any) -> str:
@@ -160,7 +161,7 @@ def _metadata_string(key: str, value: Any) -> str:
     try:
         return json.dumps(value)
     except TypeError as error:
-        raise TypeError(
+        raise InputTypeError(
             f"metadata[{key!r}] is a {type(value).__name__}, which JSON cannot hold. Give "
             "strings, numbers, lists or dicts (for a tensor: tensor.tolist())."
         ) from error

@@ -9,13 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError, InputTypeError, PrismError
+
 Batch = Tensor | tuple[Tensor, ...]
 """What a module is called with: one tensor, or a tuple for several inputs; batch axis first."""
 
 _SIZES = (1, 7)
 
 
-class ExportError(RuntimeError):
+class ExportError(PrismError, RuntimeError):
     """A module cannot be exported as it is."""
 
 
@@ -28,7 +30,7 @@ def first_line(error: Exception) -> str:
 def frozen_copy(module: nn.Module) -> nn.Module:
     """Copy a module to the CPU in evaluation mode, without gradients."""
     if not isinstance(module, nn.Module):
-        raise TypeError(f"Expected an nn.Module to export, got {type(module).__name__}.")
+        raise InputTypeError(f"Expected an nn.Module to export, got {type(module).__name__}.")
     try:
         copied = copy.deepcopy(module)
     except RuntimeError as error:
@@ -43,20 +45,20 @@ def as_tensors(batch: Batch) -> tuple[Tensor, ...]:
     """Return the inputs as a tuple after checking that they share a batch axis."""
     tensors = (batch,) if isinstance(batch, Tensor) else batch
     if not isinstance(tensors, tuple) or not tensors:
-        raise TypeError(
+        raise InputTypeError(
             f"Inputs must be a tensor or a tuple of tensors, got {type(batch).__name__}."
         )
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"Every input must be a tensor, got {type(tensor).__name__}.")
+            raise InputTypeError(f"Every input must be a tensor, got {type(tensor).__name__}.")
         if tensor.ndim < 2 or tensor.shape[0] < 1:
-            raise ValueError(
+            raise InputError(
                 f"Inputs need a batch axis in front, e.g. (1, features), got shape "
                 f"{list(tensor.shape)}. Add it with unsqueeze(0)."
             )
     if len({tensor.shape[0] for tensor in tensors}) > 1:
         shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors)
-        raise ValueError(f"All inputs must have the same batch size, got shapes {shapes}.")
+        raise InputError(f"All inputs must have the same batch size, got shapes {shapes}.")
     return tensors
 
 

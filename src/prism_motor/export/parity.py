@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.export.inputs import Batch, ExportError, as_tensors, first_line, frozen_copy, run
 
@@ -49,7 +50,7 @@ def check_parity(
 def check_suffix(path: Path, allowed: tuple[str, ...]) -> None:
     """Refuse a file name whose ending does not say what the file is."""
     if path.suffix not in allowed:
-        raise ValueError(f"The file name must end in {' or '.join(allowed)}, got {path.name!r}.")
+        raise InputError(f"The file name must end in {' or '.join(allowed)}, got {path.name!r}.")
 
 
 def compare(
@@ -107,7 +108,7 @@ def _load_onnx(file: Path) -> Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]]
 
     def run_session(batch: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         if len(names) != len(batch):
-            raise ValueError(f"it takes {len(names)} inputs ({', '.join(names)}), not {len(batch)}")
+            raise InputError(f"it takes {len(names)} inputs ({', '.join(names)}), not {len(batch)}")
         feed = {name: tensor.cpu().numpy() for name, tensor in zip(names, batch, strict=True)}
         return tuple(torch.as_tensor(output) for output in session.run(None, feed))
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from prism_motor._errors import InputTypeError
 from prism_motor._extras import missing_extra
 from prism_motor.nn import GatedActorConfig
 
@@ -66,7 +67,7 @@ class PolynomialExtractor(BaseFeaturesExtractor):
             bound=bound,
         )
         if isinstance(observation_space, spaces.Dict):
-            raise TypeError(
+            raise InputTypeError(
                 "PolynomialExtractor takes one tensor, got a Dict observation space with keys "
                 f"{', '.join(observation_space.spaces)}. Flatten it first with "
                 "gymnasium.wrappers.FlattenObservation(env)."

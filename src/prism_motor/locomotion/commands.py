@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from prism_motor.locomotion.config import CommandConfig
+from prism_motor.locomotion.task import CommandConfig
 
 
 class Commands:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from prism_motor.locomotion.config import RandomisationConfig, TaskConfig
+from prism_motor._errors import InputError
+from prism_motor.locomotion.task import RandomisationConfig, TaskConfig
 from prism_motor.nn.checks import check_choice
 
 
@@ -32,7 +33,7 @@ class Condition:
             return task
         trained = task.randomisation
         if self.pushes and not trained.push_every:
-            raise ValueError(
+            raise InputError(
                 "The policy was trained without pushes (push_every is 0), so there are none to "
                 "evaluate it under. Leave this condition out."
             )

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.locomotion.commands import Commands
-from prism_motor.locomotion.config import Range, TaskConfig
 from prism_motor.locomotion.gait import Gait
 from prism_motor.locomotion.observations import (
     History,
@@ -23,6 +23,7 @@ from prism_motor.locomotion.observations import (
 )
 from prism_motor.locomotion.rewards import CONTACT_FORCE, Rewards, Step
 from prism_motor.locomotion.state import read_state, rotation_matrix
+from prism_motor.locomotion.task import Range, TaskConfig
 from prism_motor.locomotion.terminations import has_fallen
 from prism_motor.sim.engine import Dynamics, RolloutEngine
 from prism_motor.sim.robots import make_robot
@@ -168,7 +169,7 @@ class VelocityEnv:
         given = {name: list(tensor.shape) for name, tensor in tensors.items()}
         if given != expected:
             wrong = sorted(k for k in expected.keys() | given if expected.get(k) != given.get(k))
-            raise ValueError(
+            raise InputError(
                 f"The saved environment does not fit this one; they differ in {', '.join(wrong)}. "
                 "Use the same task and the same number of environments."
             )

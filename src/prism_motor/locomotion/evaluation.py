@@ -13,18 +13,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError, PrismError
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.config import TaskConfig
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.gait_metrics import GaitMeter
 from prism_motor.locomotion.rewards import Step
+from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn.checks import check_size
 
 Policy = Callable[[Tensor], Tensor]
 """Observations (N, observations) to actions (N, joints)."""
 
 
-class EvaluationError(FloatingPointError):
+class EvaluationError(PrismError, FloatingPointError):
     """A policy or the simulation produced values that are not finite."""
 
 
@@ -186,7 +187,7 @@ def check_actions(actions: Tensor, env: VelocityEnv) -> None:
     """Refuse actions of another shape and values that are not finite."""
     expected = (env.num_envs, env.num_actions)
     if tuple(actions.shape) != expected:
-        raise ValueError(
+        raise InputError(
             f"The policy returned actions of shape {tuple(actions.shape)}; "
             f"{env.num_envs} environments of {env.robot.name} need {expected}."
         )

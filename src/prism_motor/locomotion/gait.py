@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from prism_motor.locomotion.config import GaitConfig
+from prism_motor.locomotion.task import GaitConfig
 
 
 @dataclass(frozen=True)

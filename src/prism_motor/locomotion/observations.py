@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from prism_motor.locomotion.config import ObservationConfig
 from prism_motor.locomotion.state import RobotState
+from prism_motor.locomotion.task import ObservationConfig
 from prism_motor.nn import frame_names
 
 

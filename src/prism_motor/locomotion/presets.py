@@ -1,135 +1,183 @@
-"""Velocity tasks by name.
-
-``paper`` (literal), ``g1`` (corrected) and ``laptop`` (for two cores) are tasks of the G1;
-``quadruped`` is the laptop task on four legs.
-"""
+"""Training presets and the arms of a comparison, as data."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from prism_motor.locomotion.config import (
-    ActionConfig,
-    GaitConfig,
-    ObservationConfig,
-    RandomisationConfig,
-    RewardConfig,
-    SimulationConfig,
-    TaskConfig,
-    TerminationConfig,
+from prism_motor.locomotion.config import PPOConfig, TrainConfig
+from prism_motor.locomotion.task import TaskConfig
+from prism_motor.locomotion.tasks import TASKS
+from prism_motor.nn import (
+    ActorConfig,
+    GatedActorConfig,
+    ResidualActorConfig,
+    build_actor,
+    matched_mlp,
+)
+from prism_motor.nn.checks import check_choice
+from prism_motor.runs.configs import ConfigError, apply_overrides, flatten
+
+ARMS = ("mlp", "mlp-larger", "gated", "residual")
+"""Arms by name; ``mlp-larger`` is the plain MLP with as many parameters as ``gated``."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What a preset fixes for every arm."""
+
+    hidden: tuple[int, ...]
+    """Hidden widths of the actor's trunk."""
+    latent: int
+    """Width of the interaction stage."""
+    critic_hidden: tuple[int, ...]
+    """Hidden widths of the critic."""
+    envs: int
+    """Environments."""
+    iterations: int
+    """Policy updates."""
+    checkpoint_every: int
+    """Iterations between checkpoints."""
+    warmup: int
+    """Policy updates over which the residual actor's polynomial fades in."""
+    ppo: PPOConfig
+    """The learner."""
+
+
+_PAPER = Preset(
+    hidden=(512, 256, 128),
+    latent=256,
+    critic_hidden=(768, 256, 128),
+    envs=4096,
+    iterations=3001,
+    checkpoint_every=100,
+    warmup=500,
+    ppo=PPOConfig(),
 )
 
-HUMANOID_GYM_WEIGHTS: tuple[tuple[str, float], ...] = (
-    ("tracking_lin_vel", 1.2),
-    ("tracking_ang_vel", 1.1),
-    ("track_vel_hard", 0.5),
-    ("low_speed", 0.2),
-    ("orientation", 1.0),
-    ("base_height", 0.2),
-    ("vel_mismatch_exp", 0.5),
-    ("base_acc", 0.2),
-    ("joint_pos", 1.6),
-    ("default_joint_pos", 0.5),
-    ("feet_air_time", 1.0),
-    ("feet_clearance", 1.0),
-    ("feet_contact_number", 1.2),
-    ("feet_distance", 0.2),
-    ("knee_distance", 0.2),
-    ("collision", -1.0),
-    ("feet_contact_forces", -0.01),
-    ("foot_slip", -0.05),
-    ("action_smoothness", -0.002),
-    ("torques", -1e-5),
-    ("dof_vel", -5e-4),
-    ("dof_acc", -1e-7),
-)
-"""The 22 terms of Humanoid-Gym."""
-
-# Swing moves hip pitch, knee and ankle pitch: thigh forward, knee bent, toes up.
-_G1_SWING = tuple(
-    (6 * foot + joint, foot, factor)
-    for foot in (0, 1)
-    for joint, factor in ((0, -1.0), (3, 2.0), (4, -1.0))
-)
-# Humanoid-Gym's joint numbers and signs, made for XBot; on the G1 they start at hip yaw.
-_XBOT_SWING = tuple(
-    (6 * foot + joint, foot, sign * factor)
-    for foot, sign in ((0, -1.0), (1, 1.0))
-    for joint, factor in ((2, 1.0), (3, 2.0), (4, 1.0))
-)
-
-# PhysX averages the feet's 0.1..2.0 with the ground's 0.6.
-_FULL_RANDOMISATION = RandomisationConfig(
-    friction=(0.35, 1.3),
-    base_mass=(-3.0, 3.0),
-    push_every=4.0,
-    action_delay=0.5,
-    action_noise=0.02,
-)
-
-_G1 = TaskConfig(
-    gait=GaitConfig(swing=_G1_SWING),
-    rewards=RewardConfig(weights=HUMANOID_GYM_WEIGHTS),
-    randomisation=_FULL_RANDOMISATION,
-)
-
-# Hip pitch and knee shorten the leg, so that the foot lifts straight up under the hip.
-_QUADRUPED_SWING = tuple(
-    (3 * foot + joint, foot, factor) for foot in range(4) for joint, factor in ((1, 1.0), (2, -2.0))
-)
-
-# With the original weights the best policy walks at 60 % of the commanded speed: staying on the
-# reference motion, which marches in place, pays more than following the command.
-_LAPTOP_WEIGHTS = tuple(
-    (name, {"tracking_lin_vel": 2.4, "track_vel_hard": 1.0}.get(name, weight))
-    for name, weight in HUMANOID_GYM_WEIGHTS
-)
-
-_LAPTOP = replace(
-    _G1,
-    rewards=replace(_G1.rewards, weights=_LAPTOP_WEIGHTS),
-    simulation=SimulationConfig(timestep=0.005, substeps=4),
-    actions=ActionConfig(on_reference=True),
-    observations=ObservationConfig(actor_frames=5),
-)
-
-TASKS: dict[str, TaskConfig] = {
-    "paper": replace(
-        _G1,
-        gait=GaitConfig(swing=_XBOT_SWING, amplitude=0.17, from_default_pose=False),
-        rewards=RewardConfig(
-            weights=HUMANOID_GYM_WEIGHTS,
-            base_height=0.89,
-            foot_offset=0.05,
-            contact_force=700.0,
-            abduction_joints=((0, 1), (6, 7)),
-        ),
-        randomisation=replace(_FULL_RANDOMISATION, base_mass=(-5.0, 5.0)),
-        terminations=TerminationConfig(roll=None, pitch=None, height=None),
+_LAPTOP = Preset(
+    hidden=(256, 128, 64),
+    latent=96,
+    critic_hidden=(256, 128, 64),
+    envs=256,
+    iterations=1000,
+    checkpoint_every=25,
+    warmup=150,
+    ppo=PPOConfig(
+        steps=16,
+        epochs=3,
+        learning_rate=1e-3,
+        schedule="linear",
+        final_learning_rate=1e-4,
+        decay_samples=4.1e6,
+        gamma=0.99,
+        gae_lambda=0.95,
+        clip_value_loss=False,
+        entropy_weight=0.005,
+        initial_std=0.5,
+        normalise_observations=True,
+        mirror=True,
     ),
-    "g1": _G1,
+)
+
+PRESETS: dict[str, Preset] = {
+    "paper": _PAPER,
+    "g1": replace(
+        _PAPER,
+        envs=_LAPTOP.envs,
+        iterations=800,
+        checkpoint_every=_LAPTOP.checkpoint_every,
+        warmup=_LAPTOP.warmup,
+        # 705 inputs want a smaller rate than 235.
+        ppo=replace(
+            _LAPTOP.ppo,
+            steps=24,
+            epochs=2,
+            learning_rate=5e-4,
+            decay_samples=5e6,
+            gamma=0.994,
+        ),
+    ),
     "laptop": _LAPTOP,
-    "quadruped": replace(
-        _LAPTOP,
-        robot="quadruped",
-        start_height=0.33,
-        # A trot: diagonal legs swing together, half a cycle apart from the other two.
-        gait=GaitConfig(
-            cycle=0.5, offsets=(0.0, 0.5, 0.5, 0.0), amplitude=0.17, swing=_QUADRUPED_SWING
-        ),
-        observations=replace(_LAPTOP.observations, mass_scale=6.0),
-        rewards=RewardConfig(
-            weights=HUMANOID_GYM_WEIGHTS,
-            base_height=0.30,
-            foot_offset=0.022,
-            foot_height=0.05,
-            contact_force=120.0,  # body weight; a trotting foot carries half of it
-            feet_distance=(0.18, 0.36),
-            knee_distance=(0.18, 0.34),
-            abduction_joints=((0,), (3,), (6,), (9,)),
-        ),
-        randomisation=replace(_FULL_RANDOMISATION, base_mass=(-1.0, 1.0)),
-        terminations=TerminationConfig(height=0.15),
-    ),
+    "quadruped": _LAPTOP,
 }
-"""Task presets."""
+"""Training presets by name; the task of the same name belongs to each."""
+
+
+def observation_size(task: TaskConfig) -> tuple[int, int]:
+    """Return (actor inputs, actions) of a task."""
+    from prism_motor.sim.robots import make_robot
+
+    joints = len(make_robot(task.robot).joints)
+    return task.observations.actor_frames * (11 + 3 * joints), joints
+
+
+def make_arm(arm: str, preset: Preset, task: TaskConfig, **options: Any) -> ActorConfig:
+    """Return the actor config of an arm.
+
+    Args:
+        arm: One of :data:`ARMS`.
+        preset: Sizes shared by all arms.
+        task: The task, for the observation size.
+        **options: Further fields of the actor's config, e.g. ``degree``; those of ``mlp-larger``
+            are of the gated actor that it matches.
+    """
+    check_choice("actor", arm, ARMS)
+    if arm == "mlp":
+        return apply_overrides(ActorConfig(hidden=preset.hidden), options, "actor.")
+    if arm == "residual":
+        residual = ResidualActorConfig(
+            hidden=preset.hidden, latent=preset.latent, warmup=preset.warmup
+        )
+        return apply_overrides(residual, options, "actor.")
+    gated = GatedActorConfig(hidden=preset.hidden, latent=preset.latent)
+    gated = apply_overrides(gated, options, "actor.")
+    if arm == "gated":
+        return gated
+    inputs, outputs = observation_size(task)
+    return matched_mlp(build_actor(gated, inputs, outputs)).config
+
+
+def make_config(
+    preset: str,
+    arm: str,
+    *,
+    seed: int = 1,
+    name: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> TrainConfig:
+    """Return the full config of a run by preset and arm.
+
+    Args:
+        preset: One of :data:`PRESETS`.
+        arm: One of :data:`ARMS`.
+        seed: Training seed.
+        name: What the arm is called in tables, when several are of one kind.
+        overrides: Settings by dotted key that differ from the preset, e.g. ``ppo.learning_rate``.
+            Those of the task come before the arm is made: ``mlp-larger`` is matched to what
+            ``gated`` would be on that task.
+        **options: Further fields of the actor's config, e.g. ``degree``.
+    """
+    settings = PRESETS[check_choice("preset", preset, PRESETS)]
+    changes = flatten(overrides or {})
+    for key in changes:
+        if key in ("preset", "arm", "seed"):
+            raise ConfigError(f"{key} names the run and cannot be overridden; give it by itself.")
+    keys = [key for key in changes if key.startswith("actor.")]
+    actor = {**options, **{key.removeprefix("actor."): changes.pop(key) for key in keys}}
+    plain = TrainConfig(
+        preset=preset,
+        arm=name or arm,
+        task=TASKS[preset],
+        actor=ActorConfig(),
+        critic_hidden=settings.critic_hidden,
+        ppo=settings.ppo,
+        envs=settings.envs,
+        iterations=settings.iterations,
+        seed=seed,
+        checkpoint_every=settings.checkpoint_every,
+    )
+    config = apply_overrides(plain, changes)
+    return replace(config, actor=make_arm(arm, settings, config.task, **actor))

@@ -15,8 +15,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from prism_motor.locomotion.config import RewardConfig
 from prism_motor.locomotion.state import RobotState
+from prism_motor.locomotion.task import RewardConfig
 from prism_motor.nn.checks import check_choice
 
 CONTACT_FORCE = 5.0

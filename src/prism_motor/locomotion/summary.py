@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prism_motor._columns import align_columns
+from prism_motor._errors import InputError
 from prism_motor.locomotion.evaluation import Episode
 from prism_motor.statistics import Interval, wilson
 
@@ -49,7 +50,7 @@ class Summary:
 def summarise(episodes: Sequence[Episode]) -> Summary:
     """Summarise the episodes of one condition."""
     if not episodes:
-        raise ValueError("There are no episodes to summarise.")
+        raise InputError("There are no episodes to summarise.")
     survived = sum(episode.survived for episode in episodes)
     spreads = {}
     for field, *_ in _ROWS:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from prism_motor.locomotion.config import TerminationConfig
 from prism_motor.locomotion.state import RobotState
+from prism_motor.locomotion.task import TerminationConfig
 
 
 def has_fallen(state: RobotState, limits: TerminationConfig) -> Tensor:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from prism_motor._errors import InputError
 from prism_motor.locomotion.commands import HeldCommands
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.config import TaskConfig
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import Policy, check_actions
 from prism_motor.locomotion.overlay import Overlay
+from prism_motor.locomotion.task import TaskConfig
 from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.rendering import Renderer
 
@@ -45,14 +46,14 @@ class VideoConfig:
     def __post_init__(self) -> None:
         find_condition(self.condition)
         if not 0 < self.seconds <= 600:
-            raise ValueError(f"Video: seconds must be above 0 and up to 600, got {self.seconds}.")
+            raise InputError(f"Video: seconds must be above 0 and up to 600, got {self.seconds}.")
         for name, pixels in (("width", self.width), ("height", self.height)):
             if pixels % 2 or not 64 <= pixels <= 3840:
-                raise ValueError(
+                raise InputError(
                     f"Video: {name} must be an even number from 64 to 3840, got {pixels}."
                 )
         if self.command is not None and not np.isfinite(self.command).all():
-            raise ValueError(f"Video: command must be three numbers, got {self.command}.")
+            raise InputError(f"Video: command must be three numbers, got {self.command}.")
 
 
 class Film:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from prism_motor._errors import InputError
 from prism_motor.manipulation.environment import Environment
 from prism_motor.manipulation.expert import Expert
 from prism_motor.manipulation.tasks import Task
@@ -30,13 +31,13 @@ def make_environment(
     options: dict[str, Any] = {} if cameras is None else {"cameras": tuple(cameras)}
     if task.suite == "metaworld":
         if stiffness is not None:
-            raise ValueError(
+            raise InputError(
                 f"Meta-World's arm hangs on a mocap body, which has no stiffness; got {stiffness}."
             )
-        from prism_motor.manipulation.metaworld.environment import MetaWorldEnvironment
+        from prism_motor.manipulation.suites.metaworld.environment import MetaWorldEnvironment
 
         return MetaWorldEnvironment(task, image_size=image_size, seed=seed, **options)
-    from prism_motor.manipulation.libero.environment import LiberoEnvironment
+    from prism_motor.manipulation.suites.libero.environment import LiberoEnvironment
 
     options |= {} if stiffness is None else {"stiffness": stiffness}
     return LiberoEnvironment(task, image_size=image_size, seed=seed, **options)
@@ -45,13 +46,13 @@ def make_environment(
 def make_expert(environment: Environment) -> Expert:
     """Build the scripted expert that acts in an environment and looks into it."""
     if environment.task.suite == "metaworld":
-        from prism_motor.manipulation.metaworld.environment import MetaWorldEnvironment
-        from prism_motor.manipulation.metaworld.expert import MetaWorldExpert
+        from prism_motor.manipulation.suites.metaworld.environment import MetaWorldEnvironment
+        from prism_motor.manipulation.suites.metaworld.expert import MetaWorldExpert
 
         assert isinstance(environment, MetaWorldEnvironment)
         return MetaWorldExpert(environment)
-    from prism_motor.manipulation.experts import LiberoExpert
-    from prism_motor.manipulation.libero.environment import LiberoEnvironment
+    from prism_motor.manipulation.suites.libero.environment import LiberoEnvironment
+    from prism_motor.manipulation.suites.libero.experts import LiberoExpert
 
     assert isinstance(environment, LiberoEnvironment)
     return LiberoExpert(environment)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prism_motor._columns import align_columns
+from prism_motor._errors import InputError
 from prism_motor.manipulation.rollout import Outcome
 from prism_motor.statistics import Interval, wilson
 
@@ -38,7 +39,7 @@ class Summary:
 def summarise(outcomes: Sequence[Outcome]) -> Summary:
     """Summarise the episodes of one condition."""
     if not outcomes:
-        raise ValueError("There are no episodes to summarise.")
+        raise InputError("There are no episodes to summarise.")
     solved = [outcome for outcome in outcomes if outcome.success]
     return Summary(
         episodes=len(outcomes),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from prism_motor._errors import InputError
 from prism_motor.nn.checks import check_choice
 
 SUITES = ("metaworld", "libero_spatial", "libero_object", "libero_goal", "libero_10")
@@ -35,10 +36,10 @@ def list_tasks(suite: str) -> tuple[Task, ...]:
     """Return the tasks of a suite, in the order of their numbers."""
     check_choice("suite", suite, SUITES)
     if suite == "metaworld":
-        from prism_motor.manipulation.metaworld.catalogue import list_tasks as listed
+        from prism_motor.manipulation.suites.metaworld.catalogue import list_tasks as listed
 
         return listed()
-    from prism_motor.manipulation.libero.catalogue import list_tasks as listed_libero
+    from prism_motor.manipulation.suites.libero.catalogue import list_tasks as listed_libero
 
     return listed_libero(suite)
 
@@ -49,6 +50,6 @@ def find_task(suite: str, task: str | int) -> Task:
     if str(task).isdigit():
         if int(task) < len(tasks):
             return tasks[int(task)]
-        raise ValueError(f"{suite} has tasks 0 to {len(tasks) - 1}, got {task}.")
+        raise InputError(f"{suite} has tasks 0 to {len(tasks) - 1}, got {task}.")
     names = [one.name for one in tasks]
     return tasks[names.index(check_choice(f"task of {suite}", task, names))]

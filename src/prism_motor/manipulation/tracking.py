@@ -30,7 +30,7 @@ def commanded_pose(
         action: What was executed.
     """
     if environment.task.suite == "metaworld":
-        from prism_motor.manipulation.metaworld.environment import MetaWorldEnvironment
+        from prism_motor.manipulation.suites.metaworld.environment import MetaWorldEnvironment
 
         assert isinstance(environment, MetaWorldEnvironment)
         return environment.target()

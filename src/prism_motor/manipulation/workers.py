@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
+from prism_motor._errors import InputError, PrismError
 from prism_motor.manipulation.tasks import Task
 
 Record = TypeVar("Record")
@@ -20,7 +21,7 @@ TRIES = 2
 """How often an episode is started before it counts as failed."""
 
 
-class WorkerError(ChildProcessError):
+class WorkerError(PrismError, ChildProcessError):
     """A worker could not even begin, so no episode will run."""
 
 
@@ -73,7 +74,7 @@ def run_episodes(
         on_done: Called here with each outcome as it arrives, in no fixed order: save it at once.
     """
     if workers < 0:
-        raise ValueError(f"workers must be 0 (this process) or more, got {workers}.")
+        raise InputError(f"workers must be 0 (this process) or more, got {workers}.")
     done: dict[int, Outcome[Record]] = {}
 
     def finish(index: int, outcome: Outcome[Record]) -> None:

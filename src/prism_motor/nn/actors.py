@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 import torch
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError, InputTypeError
 from prism_motor.nn.alternatives import INTERACTIONS, make_interaction
 from prism_motor.nn.checks import check_choice, check_degree, check_size, make_activation
 from prism_motor.nn.conditioner import PolynomialConditioner
@@ -92,7 +93,7 @@ class GatedActorConfig(_LatentActorConfig):
         if self.interaction != "gated":
             for field in fields(self):
                 if field.name in _GATED_ONLY and getattr(self, field.name) != field.default:
-                    raise ValueError(
+                    raise InputError(
                         f"actor 'gated': {field.name} applies to interaction='gated' only, got "
                         f"interaction={self.interaction!r}. Leave {field.name} out."
                     )
@@ -223,7 +224,7 @@ def actor_config(name: str, **options: Any) -> ActorConfig:
     allowed = [field.name for field in fields(config)]
     for key in options:
         if key not in allowed:
-            raise ValueError(
+            raise InputError(
                 f"Unknown option {key!r} for actor {name!r}; it takes: {', '.join(allowed)}."
             )
     return config(**options)
@@ -242,7 +243,7 @@ def build_actor(
     """
     if isinstance(actor, ActorConfig):
         if options:
-            raise TypeError(
+            raise InputTypeError(
                 f"build_actor: got a config and options ({', '.join(options)}); put the options "
                 "into the config: dataclasses.replace(config, ...)."
             )

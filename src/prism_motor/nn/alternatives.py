@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError
 from prism_motor.nn.checks import check_choice, check_degree, check_size
 from prism_motor.nn.factors import FactorLayer
 from prism_motor.nn.polynomial import PolynomialLayer
@@ -30,7 +31,7 @@ class LinearLayer(FactorLayer):
         dtype: torch.dtype | None = None,
     ) -> None:
         if degree != 1:
-            raise ValueError(
+            raise InputError(
                 f"LinearLayer: degree must be 1, got {degree!r}. For products use 'gated'."
             )
         super().__init__(in_features, out_features, 1, bias=bias, device=device, dtype=dtype)
@@ -179,7 +180,7 @@ class ExplicitLayer(nn.Module):
         monomials = math.comb(in_features + degree, degree) - 1
         if monomials > max_monomials:
             gated = (in_features + 1) * out_features * degree + out_features * (degree - 1)
-            raise ValueError(
+            raise InputError(
                 f"ExplicitLayer: {in_features} inputs at degree {degree} make {monomials:,} "
                 f"monomials and {monomials * out_features:,} weights, above the limit of "
                 f"{max_monomials:,} monomials. PolynomialLayer does the same degree with "
@@ -199,7 +200,7 @@ class ExplicitLayer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., in_features) to (..., out_features)."""
         if x.size(-1) != self.in_features:
-            raise ValueError(
+            raise InputError(
                 f"Expected an input of shape (..., {self.in_features}), got {list(x.shape)}."
             )
         with_constant = F.pad(x, [1, 0], value=1.0)

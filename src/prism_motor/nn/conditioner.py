@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError, InputTypeError
 from prism_motor.nn.alternatives import ExplicitLayer, make_interaction
 from prism_motor.nn.checks import check_choice, check_size, make_activation
 from prism_motor.nn.factors import FactorLayer, reference_layout_problem
@@ -57,12 +58,12 @@ class PolynomialConditioner(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(interaction, FactorLayer | ExplicitLayer):
-            raise TypeError(
+            raise InputTypeError(
                 "PolynomialConditioner: interaction must be an interaction layer such as "
                 f"PolynomialLayer(in_features, latent), got {type(interaction).__name__}."
             )
         if projection_layers not in (1, 2):
-            raise ValueError(
+            raise InputError(
                 f"PolynomialConditioner: projection_layers must be 1 or 2, got {projection_layers}."
             )
         self.in_features = interaction.in_features

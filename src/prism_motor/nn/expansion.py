@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError
+
 _MAX_COEFFICIENTS = 20_000_000
 """Largest full expansion: features times monomials (160 MB)."""
 
@@ -87,11 +89,11 @@ def expand_product(constant: Tensor, linear: Tensor, top: int | None = None) -> 
     """
     degree, out_features, in_features = linear.shape
     if top is not None and top < 1:
-        raise ValueError(f"expand: top must be at least 1 or None, got {top}.")
+        raise InputError(f"expand: top must be at least 1 or None, got {top}.")
     constant, linear = constant.double().cpu(), linear.double().cpu()
     monomials = math.comb(in_features + degree, degree)
     if top is None and monomials * out_features > _MAX_COEFFICIENTS:
-        raise ValueError(
+        raise InputError(
             f"expand: {in_features} inputs at degree {degree} give {monomials:,} monomials for "
             f"each of {out_features} features, more than the {_MAX_COEFFICIENTS:,} coefficients "
             "that are held in full. Give top=k to keep the k largest of each feature and degree."

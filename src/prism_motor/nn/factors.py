@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError, InputTypeError
 from prism_motor.nn.checks import check_degree, check_size
 from prism_motor.nn.expansion import Expansion, expand_product
 
@@ -41,7 +42,7 @@ class FactorLayer(nn.Module):
         self.out_features = check_size(owner, "out_features", out_features)
         self.degree = check_degree(owner, degree)
         if dtype is not None and not dtype.is_floating_point:
-            raise TypeError(f"{owner}: dtype must be a floating-point type, got {dtype}.")
+            raise InputTypeError(f"{owner}: dtype must be a floating-point type, got {dtype}.")
         kwargs: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = nn.Parameter(torch.empty(degree, out_features, in_features, **kwargs))
         self.bias: nn.Parameter | None
@@ -64,12 +65,12 @@ class FactorLayer(nn.Module):
     def factors(self, x: Tensor) -> list[Tensor]:
         """Return the ``degree`` affine maps of ``x``: (..., in) -> degree x (..., out)."""
         if x.size(-1) != self.in_features:
-            raise ValueError(
+            raise InputError(
                 f"Expected an input of shape (..., {self.in_features}), got {list(x.shape)}. "
                 "The last dimension must hold the in_features the layer was built with."
             )
         if not x.is_floating_point():
-            raise TypeError(
+            raise InputTypeError(
                 f"Expected a floating-point input, got {x.dtype}. Convert it first: x.float()."
             )
         bias = self.bias
@@ -90,7 +91,7 @@ class FactorLayer(nn.Module):
 
         Shapes (degree, out) and (degree, out, in).
         """
-        raise TypeError(
+        raise InputTypeError(
             f"{type(self).__name__} is not a product of affine factors, so it has no finite "
             "polynomial expansion."
         )

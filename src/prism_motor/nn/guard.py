@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError, PrismError
 from prism_motor.nn.factors import FactorLayer
 from prism_motor.nn.polynomial import PolynomialLayer
 
 
-class NonFiniteError(FloatingPointError):
+class NonFiniteError(PrismError, FloatingPointError):
     """A NaN or an infinity appeared in a layer."""
 
 
@@ -34,7 +35,7 @@ class FiniteGuard:
             if isinstance(module, FactorLayer)
         ]
         if not self._handles:
-            raise ValueError(
+            raise InputError(
                 f"FiniteGuard: {type(model).__name__} contains no interaction layer to watch."
             )
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from prism_motor._errors import InputError
 from prism_motor.nn.actors import Actor, ActorConfig
 from prism_motor.nn.checks import check_choice
 
@@ -68,7 +69,7 @@ def matched_mlp(
     in_features = _size(reference, "in_features", in_features)
     out_features = _size(reference, "out_features", out_features)
     if not hidden:
-        raise ValueError(
+        raise InputError(
             "matched_mlp: give hidden=(...), the proportions of the hidden widths; they can only "
             "be taken over from an Actor with hidden layers."
         )
@@ -84,7 +85,7 @@ def matched_mlp(
     widths = _nearest_widths(hidden, cost, target)
     miss = abs(cost(widths) - target) / target
     if miss > _TOLERANCE:
-        raise ValueError(
+        raise InputError(
             f"matched_mlp: no MLP {in_features}-...-{out_features} shaped like {hidden} comes "
             f"within 0.1 % of {target:,} {by}; the nearest, {widths}, has {cost(widths):,} "
             f"({miss:.2%} off). Give other proportions by hidden=(...)."
@@ -96,7 +97,7 @@ def matched_mlp(
 def _size(reference: nn.Module, name: str, given: int | None) -> int:
     value = getattr(reference, name, None) if given is None else given
     if not isinstance(value, int):
-        raise ValueError(f"matched_mlp: {type(reference).__name__} has no {name}; give {name}=...")
+        raise InputError(f"matched_mlp: {type(reference).__name__} has no {name}; give {name}=...")
     return value
 
 

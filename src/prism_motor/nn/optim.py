@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from prism_motor._errors import InputError
 from prism_motor.nn.polynomial import PolynomialLayer
 
 _NORMS = (
@@ -28,7 +29,7 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
         weight_decay: Decay of the weights.
     """
     if weight_decay < 0:
-        raise ValueError(f"parameter_groups: weight_decay must be >= 0, got {weight_decay}.")
+        raise InputError(f"parameter_groups: weight_decay must be >= 0, got {weight_decay}.")
     undecayed_ids: set[int] = set()
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):

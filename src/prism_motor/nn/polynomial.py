@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError, InputTypeError
 from prism_motor.nn.factors import FactorLayer
 from prism_motor.nn.reading import Interaction, strongest_products
 from prism_motor.nn.warmup import Warmup
@@ -70,9 +71,9 @@ class PolynomialLayer(FactorLayer):
     ) -> None:
         super().__init__(in_features, out_features, degree, bias=bias, device=device, dtype=dtype)
         if not math.isfinite(gate_init):
-            raise ValueError(f"PolynomialLayer: gate_init must be finite, got {gate_init}.")
+            raise InputError(f"PolynomialLayer: gate_init must be finite, got {gate_init}.")
         if bound is not None and not (math.isfinite(bound) and bound > 0):
-            raise ValueError(
+            raise InputError(
                 f"PolynomialLayer: bound must be a positive number or None, got {bound}."
             )
         self.gate_init = gate_init
@@ -160,7 +161,7 @@ class PolynomialLayer(FactorLayer):
     def affine_factors(self) -> tuple[Tensor, Tensor]:
         """Return (constant, linear) with output = prod_k (constant[k] + linear[k] @ x)."""
         if self.bound is not None:
-            raise TypeError(
+            raise InputTypeError(
                 f"A layer with bound={self.bound} is not a polynomial, so it has no exact "
                 "expansion. Build it with bound=None to expand it."
             )
@@ -200,7 +201,7 @@ class PolynomialLayer(FactorLayer):
     def ablate(self, feature: int) -> Iterator[None]:
         """Within this context, ``feature`` loses its products and keeps its first-order path."""
         if self.gate is None:
-            raise ValueError("A layer of degree 1 has no interaction to ablate.")
+            raise InputError("A layer of degree 1 has no interaction to ablate.")
         if not -self.out_features <= feature < self.out_features:
             raise IndexError(
                 f"feature must be in [0, {self.out_features}), got {feature}: the layer has "

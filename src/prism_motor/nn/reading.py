@@ -9,6 +9,8 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError
+
 
 @dataclass(frozen=True)
 class Interaction:
@@ -54,18 +56,18 @@ def strongest_products(
     if names is None:
         names = [f"x{i}" for i in range(in_features)]
     if len(names) != in_features:
-        raise ValueError(
+        raise InputError(
             f"interactions: got {len(names)} names for {in_features} inputs; give one per input "
             "(frame_names(names, frames) repeats them over a history)."
         )
     if top is not None and top < 1:
-        raise ValueError(f"interactions: top must be at least 1 or None, got {top}.")
+        raise InputError(f"interactions: top must be at least 1 or None, got {top}.")
     weight = weight.double().cpu()
     gate = gate.double().cpu()
     if input_scale is not None:
         scale = torch.as_tensor(input_scale, dtype=torch.float64).cpu()
         if scale.shape != (in_features,):
-            raise ValueError(
+            raise InputError(
                 f"interactions: input_scale must have shape ({in_features},), got "
                 f"{list(scale.shape)}."
             )
@@ -111,6 +113,6 @@ def frame_names(names: Sequence[str], frames: int, *, newest_last: bool = True) 
         newest_last: Whether the present frame comes last (Humanoid-Gym) or first (BFM-Zero).
     """
     if frames < 1:
-        raise ValueError(f"frame_names: frames must be at least 1, got {frames}.")
+        raise InputError(f"frame_names: frames must be at least 1, got {frames}.")
     ages = range(frames - 1, -1, -1) if newest_last else range(frames)
     return [f"{name}[t-{age}]" if age else f"{name}[t]" for age in ages for name in names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError
 from prism_motor.nn.alternatives import make_interaction
 from prism_motor.nn.conditioner import PolynomialConditioner
 
@@ -69,14 +70,14 @@ def _check_keys(state_dict: dict[str, Tensor], degree: int, projection: list[str
     needed = {f"{module}.{part}" for module in modules for part in ("weight", "bias")}
     missing = sorted(needed - state_dict.keys())
     if missing:
-        raise ValueError(
+        raise InputError(
             f"Not a reference conditioner: missing {', '.join(missing)}; got keys "
             f"{', '.join(sorted(state_dict)) or '(none)'}. Pass the conditioner's own state_dict, "
             "without the prefix of the model around it."
         )
     unexpected = sorted(state_dict.keys() - needed - {"interaction_scales", "output_norm.weight"})
     if unexpected:
-        raise ValueError(
+        raise InputError(
             f"Unexpected keys in the reference conditioner: {', '.join(unexpected)}. Supported: "
             "factors.k.*, interaction_scales, post_mlp.net.* (one or two layers), "
             "output_norm.weight."

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from prism_motor._errors import InputError
+
 
 class Warmup(nn.Module):
     """A scale that rises linearly from 0 to 1 over ``updates`` calls of :meth:`advance`.
@@ -30,7 +32,7 @@ class Warmup(nn.Module):
     def __init__(self, updates: int, device: torch.device | str | None = None) -> None:
         super().__init__()
         if isinstance(updates, bool) or not isinstance(updates, int) or updates < 1:
-            raise ValueError(
+            raise InputError(
                 f"Warmup: updates must be an integer >= 1, got {updates!r}. "
                 "Use warmup=0 on the layer for no warm-up."
             )

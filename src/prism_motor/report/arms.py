@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prism_motor.learn.presets import ARMS, observation_size
+from prism_motor.locomotion.presets import ARMS, observation_size
 from prism_motor.nn import build_actor, count_parameters
 from prism_motor.report.records import Collection, Plan, RunRecord
 from prism_motor.runs import to_dict

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from prism_motor._errors import InputError
 from prism_motor.report.arms import REFERENCE, make_sections
 from prism_motor.report.attachments import Luggage, find_analyses, find_films
 from prism_motor.report.cells import Chapter
@@ -59,7 +60,7 @@ def write_report(
     """
     page = Path(folder) / "report.html" if out is None else Path(out)
     if page.suffix not in (".html", ".htm"):
-        raise ValueError(f"The page must be an .html file, got {page}.")
+        raise InputError(f"The page must be an .html file, got {page}.")
     collection = collect(folder)
     learned, notes = collect_manipulation(collection.root)
     if not collection.runs and not learned:

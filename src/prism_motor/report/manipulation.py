@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prism_motor.imitate.config import KIND, ImitationConfig
-from prism_motor.imitate.evaluations import SCHEMA
+from prism_motor._errors import InputError
+from prism_motor.manipulation.config import KIND, ImitationConfig
 from prism_motor.report.cells import Cell, Table, blank
 from prism_motor.report.reading import CAMPAIGN, checkpoint_hash, config_hash, read_json
 from prism_motor.report.run_tables import Origin, make_provenance_table
 from prism_motor.runs import Run, from_dict, to_dict
 from prism_motor.runs.configs import find_differences
+from prism_motor.train.handling_evaluations import SCHEMA
 
 _FREE = ("seed", "threads", "device", "demos", "log_every", "checkpoint_every", "keep_checkpoints")
 """Settings in which runs of one arm may differ."""
@@ -113,9 +114,9 @@ def _evaluations(
         try:
             data = json.loads(file.read_text())
             if data["schema"] != SCHEMA:
-                raise ValueError(f"schema {data['schema']}, this prism reads {SCHEMA}")
+                raise InputError(f"schema {data['schema']}, this prism reads {SCHEMA}")
             if data["checkpoint"] != config.steps:
-                raise ValueError(f"it is of update {data['checkpoint']}")
+                raise InputError(f"it is of update {data['checkpoint']}")
             protocol = data["protocol"]
             found.append(
                 Evaluated(

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 
 from prism_motor.report.cells import Cell, Chapter, Table, blank
 from prism_motor.report.manipulation import ManipulationRun, origins_table
-from prism_motor.report.manipulation_results import CLEAN, MEASURES, SUCCESS, Key, Study, make_studies
+from prism_motor.report.manipulation_results import (
+    CLEAN,
+    MEASURES,
+    SUCCESS,
+    Key,
+    Study,
+    make_studies,
+)
 from prism_motor.report.measures import Measure
 from prism_motor.report.tables import claims_table
 from prism_motor.report.words import compared

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from prism_motor.learn.config import TrainConfig
-from prism_motor.learn.evaluations import SCHEMA as EVALUATION_SCHEMA
+from prism_motor._errors import InputError
+from prism_motor.locomotion.config import TrainConfig
 from prism_motor.locomotion.evaluation import Episode
 from prism_motor.report.records import Collection, Evaluation, Plan, RunRecord
 from prism_motor.runs import Run, RunError, from_dict, to_dict
 from prism_motor.runs.checkpoints import SCHEMA as CHECKPOINT_SCHEMA
+from prism_motor.train.walking_evaluations import SCHEMA as EVALUATION_SCHEMA
 
 CAMPAIGN, TUNING = "campaign.json", "tuning"
 """Record of a campaign; its folder of runs that chose settings, which are never reported."""
@@ -130,13 +131,13 @@ def _read_evaluations(folder: Path, name: str, notes: list[str]) -> list[Evaluat
         data = read_json(file)
         try:
             if data is None:
-                raise ValueError("no readable JSON")
+                raise InputError("no readable JSON")
             if data["schema"] != EVALUATION_SCHEMA:
-                raise ValueError(f"schema {data['schema']}, this prism reads {EVALUATION_SCHEMA}")
+                raise InputError(f"schema {data['schema']}, this prism reads {EVALUATION_SCHEMA}")
             fields = Episode.__dataclass_fields__
             rows = tuple(Episode(**{f: row[f] for f in fields}) for row in data["episodes"])
             if not rows:
-                raise ValueError("no episodes")
+                raise InputError("no episodes")
             found.append(
                 Evaluation(
                     condition=data["condition"]["name"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prism_motor.learn.config import TrainConfig
+from prism_motor.locomotion.config import TrainConfig
 from prism_motor.locomotion.evaluation import Episode
 
 

@@ -11,10 +11,12 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from prism_motor._errors import InputError
+
 T = TypeVar("T")
 
 
-class ConfigError(ValueError):
+class ConfigError(InputError):
     """A config does not fit its dataclass."""
 
 

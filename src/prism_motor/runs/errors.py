@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from prism_motor._errors import PrismError
 
-class RunError(RuntimeError):
+
+class RunError(PrismError, RuntimeError):
     """A folder is not the run it should be."""
 
 

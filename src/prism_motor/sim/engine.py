@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor.sim.robots.robot import Robot
 from prism_motor.sim.scene import build_model, import_mujoco
 
@@ -76,7 +77,7 @@ class RolloutEngine:
         from mujoco import rollout
 
         if num_envs < 1 or substeps < 1 or threads < 1:
-            raise ValueError(
+            raise InputError(
                 "RolloutEngine: num_envs, substeps and threads must be at least 1, got "
                 f"{num_envs}, {substeps} and {threads}."
             )
@@ -124,7 +125,7 @@ class RolloutEngine:
 
     def _vary(self, friction: float, added_mass: float, scale: float) -> Any:
         if friction <= 0 or scale <= 0:
-            raise ValueError(
+            raise InputError(
                 f"Dynamics: friction and mass_scale must be positive, got {friction} and {scale}."
             )
         model = copy.copy(self.model)
@@ -133,7 +134,7 @@ class RolloutEngine:
         base = model.body(self.robot.base).id
         factor = 1 + added_mass / self.model.body_mass[base]
         if factor <= 0:
-            raise ValueError(
+            raise InputError(
                 f"Dynamics: base_mass {added_mass} kg would leave the base "
                 f"({self.model.body_mass[base]:.2f} kg) without mass."
             )

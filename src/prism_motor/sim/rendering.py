@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from prism_motor._errors import PrismError
 from prism_motor.sim.robots.robot import Robot
 from prism_motor.sim.scene import import_mujoco
 
 
-class RenderingError(OSError):
+class RenderingError(PrismError, OSError):
     """No way to draw was found."""
 
 

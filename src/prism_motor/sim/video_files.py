@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.nn.checks import check_choice
 
@@ -54,7 +55,7 @@ def check_file(file: Path) -> None:
     """Raise unless a video can be written under this name."""
     check_choice("kind of video", file.suffix.lower(), FORMATS)
     if file.is_dir():
-        raise ValueError(f"{file} is a folder; give the name of a video file.")
+        raise InputError(f"{file} is a folder; give the name of a video file.")
     file.parent.mkdir(parents=True, exist_ok=True)
 
 

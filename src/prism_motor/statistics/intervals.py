@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 
 CONFIDENCE = 0.95
@@ -82,7 +83,7 @@ def wilson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> In
     """
     check_confidence(confidence)
     if not 0 <= successes <= trials or trials < 1:
-        raise ValueError(
+        raise InputError(
             f"A rate needs at least one trial and no more successes than trials, "
             f"got {successes} of {trials}."
         )
@@ -94,15 +95,15 @@ def wilson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> In
 def check_values(values: Sequence[float]) -> None:
     """Refuse no values and values that are not finite."""
     if len(values) == 0:
-        raise ValueError("There are no values; what is missing stays missing in a table.")
+        raise InputError("There are no values; what is missing stays missing in a table.")
     if not all(math.isfinite(value) for value in values):
-        raise ValueError(f"Values must be finite, got {list(values)}.")
+        raise InputError(f"Values must be finite, got {list(values)}.")
 
 
 def check_confidence(confidence: float) -> None:
     """Refuse what is not a probability between 0 and 1."""
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence}.")
+        raise InputError(f"confidence must be between 0 and 1, got {confidence}.")
 
 
 def scipy_stats() -> Any:

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from prism_motor._errors import InputError
 from prism_motor.statistics.intervals import (
     CONFIDENCE,
     Interval,
@@ -132,7 +133,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """
     for value in p_values:
         if value is not None and not 0 <= value <= 1:
-            raise ValueError(f"A p-value must be between 0 and 1, got {value}.")
+            raise InputError(f"A p-value must be between 0 and 1, got {value}.")
     tested = sorted((value, index) for index, value in enumerate(p_values) if value is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from prism_motor._errors import InputError
 from prism_motor.statistics.intervals import (
     CONFIDENCE,
     Estimate,
@@ -53,10 +54,10 @@ def bootstrap(
 
     check_confidence(confidence)
     if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples}.")
+        raise InputError(f"resamples must be at least 1, got {resamples}.")
     arrays = [np.asarray(stratum, dtype=float) for stratum in strata]
     if not arrays or any(array.ndim == 0 or len(array) == 0 for array in arrays):
-        raise ValueError("Every stratum needs at least one entry, and there must be a stratum.")
+        raise InputError("Every stratum needs at least one entry, and there must be a stratum.")
     if all(len(array) == 1 for array in arrays):
         return None
     generator = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ from html import escape
 import torch
 import viser
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.live import TopInteractions
 from prism_motor.analysis.style import INK
 from prism_motor.viewer.panel import Controls, Panel
@@ -145,7 +146,7 @@ class App:
 def find_port(host: str, port: int) -> int:
     """Return the first port from ``port`` on that is free; 0 leaves the choice to the system."""
     if not 0 <= port <= 65535:
-        raise ValueError(f"Ports go from 0 to 65535, got {port}.")
+        raise InputError(f"Ports go from 0 to 65535, got {port}.")
     for candidate in range(port, min(port + _PORTS, 65536)):
         try:
             with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
@@ -154,11 +155,11 @@ def find_port(host: str, port: int) -> int:
                 return int(probe.getsockname()[1])
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
-                raise ValueError(
+                raise InputError(
                     f"Cannot listen on {host}:{candidate}: {error.strerror or error}. Give an "
                     "address of this machine and a port from 1024 on."
                 ) from error
-    raise ValueError(f"The {_PORTS} ports from {port} on are all in use; give another --port.")
+    raise InputError(f"The {_PORTS} ports from {port} on are all in use; give another --port.")
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import torch
 
+from prism_motor._errors import InputError
 from prism_motor.analysis.live import TopInteractions
 from prism_motor.analysis.recording import record
 from prism_motor.analysis.style import arm_colours
-from prism_motor.learn.policy import Policy, load_policy
+from prism_motor.locomotion.policy import Policy, load_policy
 from prism_motor.viewer.walker import Walker
 
 _PRODUCTS = 6
@@ -26,7 +27,7 @@ def load_walkers(runs: Sequence[Path]) -> list[tuple[Walker, TopInteractions | N
         runs: One or two run folders or names of shipped policies.
     """
     if not 1 <= len(runs) <= 2:
-        raise ValueError(f"One or two policies can be watched, got {len(runs)} runs.")
+        raise InputError(f"One or two policies can be watched, got {len(runs)} runs.")
     policies = [load_policy(run) for run in runs]
     names = [run.resolve().name for run in runs]
     if len(set(names)) < len(names):

@@ -9,7 +9,7 @@ from typing import Any
 
 import viser
 
-from prism_motor.locomotion.config import CommandConfig, Range
+from prism_motor.locomotion.task import CommandConfig, Range
 from prism_motor.viewer.session import Command, Session
 from prism_motor.viewer.walker import DIRECTIONS
 

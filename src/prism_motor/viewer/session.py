@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from prism_motor._errors import InputError
 from prism_motor.viewer.walker import Walker
 
 Command = tuple[float, float, float]
@@ -27,7 +28,7 @@ class Session:
 
     def __init__(self, walkers: Sequence[Walker], command: Command | None) -> None:
         if not walkers:
-            raise ValueError("A session needs at least one policy to watch.")
+            raise InputError("A session needs at least one policy to watch.")
         self.walkers = tuple(walkers)
         self.shown = tuple(range(len(self.walkers)))
         self.time = 0.0
@@ -67,7 +68,7 @@ class Session:
     def tell(self, command: Command | None) -> None:
         """Give all the same command; ``None`` for those that the leader's task draws."""
         if command is not None and not all(map(math.isfinite, command)):
-            raise ValueError(f"A command is three numbers, got {command}.")
+            raise InputError(f"A command is three numbers, got {command}.")
         self.command = command
         for walker in self.walking:
             if command is not None or walker is self.leader:

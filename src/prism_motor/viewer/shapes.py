@@ -10,6 +10,7 @@ from trimesh.exchange.gltf import export_glb
 from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial
 
+from prism_motor._errors import InputError
 from prism_motor.sim.scene import import_mujoco
 
 _SEEN = 2
@@ -68,7 +69,7 @@ def geom_mesh(model: Any, geom: int) -> trimesh.Trimesh:
     elif kind == kinds.mjGEOM_MESH:
         mesh = _triangles(model, int(model.geom_dataid[geom]))
     else:
-        raise ValueError(f"Cannot draw a geom of type {kind.name}; use boxes, spheres or meshes.")
+        raise InputError(f"Cannot draw a geom of type {kind.name}; use boxes, spheres or meshes.")
     if kind in (kinds.mjGEOM_BOX, kinds.mjGEOM_CYLINDER):
         mesh = trimesh.graph.smooth_shade(mesh, angle=np.radians(40))  # edges stay sharp
     mesh.apply_transform(_transform(model.geom_pos[geom], model.geom_quat[geom]))

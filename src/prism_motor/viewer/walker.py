@@ -13,9 +13,9 @@ from torch import Tensor
 
 from prism_motor.locomotion.commands import HeldCommands
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.config import TaskConfig, TerminationConfig
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import Policy, check_actions
+from prism_motor.locomotion.task import TaskConfig, TerminationConfig
 from prism_motor.locomotion.terminations import has_fallen
 from prism_motor.sim.engine import Dynamics
 

@@ -7,11 +7,11 @@ import pytest
 
 
 def test_missing_lerobot_is_named(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("prism_motor.integrations.lerobot")]:
+    for name in [
+        name for name in sys.modules if name.startswith("prism_motor.integrations.lerobot")
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "lerobot.configs.policies", None)
-    command = (
-        r"prism_motor\.integrations\.lerobot needs lerobot.*pip install 'prism-motor\[manipulation\]'"
-    )
+    command = r"prism_motor\.integrations\.lerobot needs lerobot.*pip install 'prism-motor\[manipulation\]'"
     with pytest.raises(ImportError, match=command):
         importlib.import_module("prism_motor.integrations.lerobot")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from prism_motor._errors import InputError, InputTypeError
 from prism_motor._extras import missing_extra
 from prism_motor.integrations.lerobot.conditioning import ConditionerFields
 
@@ -26,7 +27,7 @@ _HUB_OPTIONS = (
 )
 
 
-class CheckpointMismatchError(ValueError):
+class CheckpointMismatchError(InputError):
     """The checkpoint was written by another kind of policy or with another conditioner."""
 
 
@@ -34,7 +35,7 @@ def check_config(policy: type[PreTrainedPolicy], config: object) -> None:
     """Refuse a config of another policy."""
     wanted: Any = policy.config_class
     if not isinstance(config, wanted):
-        raise TypeError(
+        raise InputTypeError(
             f"{policy.__name__} needs a {wanted.__name__}, got {type(config).__name__}. For "
             f"LeRobot's own pathway use {wanted.__name__}(conditioner='linear', ...)."
         )

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from torch import nn
 
+from prism_motor._errors import InputError
 from prism_motor.integrations.lerobot.mlp import MLPConditioner, matched_widths
 from prism_motor.nn import INTERACTIONS, PolynomialConditioner, make_interaction
 from prism_motor.nn.checks import check_choice, check_degree, check_size
@@ -50,14 +51,14 @@ class ConditionerFields:
         check_choice("mlp_size", self.mlp_size, MLP_SIZES)
         check_degree("prism_degree", self.prism_degree)
         if self.prism_interaction == "linear" and self.prism_degree != 1:
-            raise ValueError(
+            raise InputError(
                 f"prism_interaction='linear' has degree 1, got prism_degree={self.prism_degree}. "
                 "For products use 'gated'."
             )
         if self.prism_latent is not None:
             check_size(type(self).__name__, "prism_latent", self.prism_latent)
         if not math.isfinite(self.prism_gate_init):
-            raise ValueError(f"prism_gate_init must be finite, got {self.prism_gate_init}.")
+            raise InputError(f"prism_gate_init must be finite, got {self.prism_gate_init}.")
         for name in ("input_norm", "latent_norm", "output_norm"):
             if getattr(self, name) is not None:
                 check_choice(name, getattr(self, name), NORMS)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.integrations.lerobot.conditioning import ConditionerFields
 from prism_motor.nn.checks import check_choice
@@ -44,7 +45,7 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
         self.check_conditioner()
         check_choice("image_encoder", self.image_encoder, ("resnet", "small"))
         if self.image_encoder == "small" and self.use_separate_rgb_encoder_per_camera:
-            raise ValueError(
+            raise InputError(
                 "image_encoder='small' is one encoder for all cameras; set "
                 "use_separate_rgb_encoder_per_camera=false, or image_encoder='resnet'."
             )
@@ -52,7 +53,7 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
     def validate_features(self) -> None:
         """Check that there is a state to condition on, then what LeRobot checks."""
         if self.robot_state_feature is None:
-            raise ValueError(
+            raise InputError(
                 "prism_diffusion needs 'observation.state' among the inputs, got: "
                 f"{', '.join(self.input_features or {}) or 'none'}."
             )

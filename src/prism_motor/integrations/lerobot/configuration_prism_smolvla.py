@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from torch import nn
 
+from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.integrations.lerobot.conditioning import ConditionerFields
 
@@ -41,7 +42,7 @@ class PrismSmolVLAConfig(ConditionerFields, SmolVLAConfig):
         super().__post_init__()
         self.check_conditioner()
         if self.input_norm is not None and not self.narrow_state:
-            raise ValueError(
+            raise InputError(
                 f"input_norm={self.input_norm!r} would normalise over the padding of the state and "
                 "make it non-zero. Set narrow_state=true, or leave input_norm out."
             )
@@ -49,13 +50,13 @@ class PrismSmolVLAConfig(ConditionerFields, SmolVLAConfig):
     def validate_features(self) -> None:
         """Check that the state fits, then what LeRobot checks."""
         if self.robot_state_feature is None:
-            raise ValueError(
+            raise InputError(
                 "prism_smolvla needs 'observation.state' among the inputs, got: "
                 f"{', '.join(self.input_features or {}) or 'none'}."
             )
         size = self.robot_state_feature.shape[0]
         if size > self.max_state_dim:
-            raise ValueError(
+            raise InputError(
                 f"observation.state has {size} coordinates, more than max_state_dim="
                 f"{self.max_state_dim}. Set max_state_dim={size}."
             )

@@ -9,6 +9,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError
 from prism_motor.nn import PolynomialConditioner, count_parameters, matched_mlp
 
 _NORMS: dict[str, type[nn.LayerNorm] | type[nn.RMSNorm]] = {
@@ -73,7 +74,7 @@ def matched_widths(make_reference: Callable[[], PolynomialConditioner]) -> tuple
         for shape in _PROPORTIONS:
             with suppress(ValueError):
                 return matched_mlp(reference, hidden=shape).config.hidden
-    raise ValueError(
+    raise InputError(
         f"No MLP {reference.in_features}-...-{reference.out_features} of three layers comes within "
         f"0.1 % of the {count_parameters(reference):,} parameters of PRISM. Choose another "
         "prism_latent, or mlp_size='larger'."

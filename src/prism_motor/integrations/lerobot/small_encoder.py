@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 
 try:
@@ -30,7 +31,7 @@ class SmallRgbEncoder(nn.Module):
     def __init__(self, config: DiffusionConfig) -> None:
         super().__init__()
         if config.crop_shape is not None:
-            raise ValueError(
+            raise InputError(
                 "The small image encoder does not crop: leave crop_shape and crop_ratio alone, or "
                 "use image_encoder='resnet'."
             )
@@ -40,7 +41,7 @@ class SmallRgbEncoder(nn.Module):
             height, width = config.resize_shape
             self.resize = Resize((height, width))
         if height % 4 or width % 4:
-            raise ValueError(
+            raise InputError(
                 f"The small image encoder needs sides that are multiples of 4, got "
                 f"{height} x {width}."
             )

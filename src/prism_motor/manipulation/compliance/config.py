@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from prism_motor._errors import InputError
 from prism_motor.nn.checks import check_choice
 from prism_motor.runs.configs import from_dict
 
@@ -35,18 +36,18 @@ class ComplianceConfig:
     def __post_init__(self) -> None:
         check_choice("compliance source", self.source, SOURCES)
         if self.delay < 0:
-            raise ValueError(f"Compliance: the delay must not be negative, got {self.delay}.")
+            raise InputError(f"Compliance: the delay must not be negative, got {self.delay}.")
         if not 0 <= self.smoothing < 1:
-            raise ValueError(
+            raise InputError(
                 f"Compliance: smoothing must be from 0 to below 1, got {self.smoothing}."
             )
         for name in ("gain", "noise", "clip"):
             if getattr(self, name) < 0:
-                raise ValueError(
+                raise InputError(
                     f"Compliance: {name} must not be negative, got {getattr(self, name)}."
                 )
         if self.damping <= 0:
-            raise ValueError(f"Compliance: damping must be positive, got {self.damping}.")
+            raise InputError(f"Compliance: damping must be positive, got {self.damping}.")
 
 
 COMPLIANCE = {
@@ -63,7 +64,7 @@ def find_compliance(name: str) -> ComplianceConfig:
     try:
         return from_dict(ComplianceConfig, json.loads(Path(name).read_text())["chosen"], where=name)
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(
+        raise InputError(
             f"{name} holds no settings of prism compliance: {error}. Give such a file, or one of "
             f"{', '.join(COMPLIANCE)}."
         ) from error

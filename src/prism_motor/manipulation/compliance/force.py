@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from prism_motor._errors import InputError
 from prism_motor.manipulation.environment import Array, Physics
 
 
@@ -33,7 +34,7 @@ def exerted_force(jacobian: Array, torques: Array, damping: float = 1e-4) -> Arr
 def check_joints(jacobian: Array) -> None:
     """Raise unless an arm has joints whose torques tell of forces."""
     if not jacobian.size:
-        raise ValueError(
+        raise InputError(
             "The force cannot be estimated: this arm has no actuated joints (a mocap body moves "
             "it). Take mcc-oracle, or a simulator with joints, e.g. LIBERO."
         )

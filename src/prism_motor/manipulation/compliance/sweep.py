@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from prism_motor._errors import InputError
 from prism_motor.manipulation.compliance.config import ComplianceConfig
 
 
@@ -48,7 +49,7 @@ def choose(trials: Sequence[Trial]) -> Trial:
     Of settings that are equal in both the first wins; an impulse that is not known loses.
     """
     if not trials:
-        raise ValueError("A sweep needs at least one setting.")
+        raise InputError("A sweep needs at least one setting.")
     return min(trials, key=_badness)
 
 

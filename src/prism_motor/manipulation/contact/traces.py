@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prism_motor._errors import InputError
 from prism_motor.manipulation.environment import Array, Physics
 
 
@@ -63,7 +64,7 @@ class TraceRecorder:
     def finish(self) -> ContactTrace:
         """Return the whole episode."""
         if not self._steps:
-            raise ValueError("A contact trace needs at least one step.")
+            raise InputError("A contact trace needs at least one step.")
         measured = [physics for _, physics in self._steps]
         position = np.stack([physics.position for physics in measured])
         return ContactTrace(

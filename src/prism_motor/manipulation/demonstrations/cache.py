@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor._progress import Progress
 from prism_motor.manipulation.demonstrations.features import ACTION, OBJECTS, STATE, image_key
@@ -23,7 +24,7 @@ from prism_motor.manipulation.environment import Environment
 from prism_motor.manipulation.tasks import Task
 
 
-class DemonstrationsError(ValueError):
+class DemonstrationsError(InputError):
     """A dataset is missing or does not fit the task."""
 
 

@@ -21,6 +21,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+from prism_motor._errors import InputError
 from prism_motor.manipulation import workers as pool
 from prism_motor.manipulation.demonstrations.episode import load_episode, record, save_episode
 from prism_motor.manipulation.demonstrations.features import make_features
@@ -59,7 +60,7 @@ class CollectionConfig:
         check_size("demonstrations", "episodes", self.episodes)
         for name in ("image_size", "seed", "hold", "noise"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}.")
+                raise InputError(f"{name} must be 0 or more, got {getattr(self, name)}.")
 
     @property
     def most_attempts(self) -> int:
@@ -80,7 +81,7 @@ class Collection:
         self.config, self.out = config, out
         self.task: Task = find_task(config.suite, config.task)
         if out.exists():
-            raise ValueError(
+            raise InputError(
                 f"{out} exists already{_describe(out)}. Choose another folder by --out."
             )
         self.workers = workers
@@ -90,7 +91,7 @@ class Collection:
         if file.is_file():
             found = json.loads(file.read_text())
             if found != wanted:
-                raise ValueError(
+                raise InputError(
                     f"{self.folder} holds an unfinished collection with other settings: {found}. "
                     "Go on with the same settings, delete it, or choose another folder by --out."
                 )
@@ -146,7 +147,7 @@ class Collection:
         missing = self.config.episodes - len(self.done)
         made = {int(file.stem) for file in self.done} | set(self.failures)
         if missing > 0 and len(made) >= self.config.most_attempts:
-            raise ValueError(
+            raise InputError(
                 f"The expert solved {self.task.name} in {len(self.done)} of {len(made)} attempts "
                 f"only, too few for {self.config.episodes} demonstrations. Those there are stay in "
                 f"{self.folder}; ask for fewer episodes."

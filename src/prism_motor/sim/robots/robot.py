@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prism_motor._errors import InputError
+
 TORQUE_FRACTION = 0.85
 """Share of a motor's limit that the controller may use."""
 
@@ -66,5 +68,5 @@ class Robot:
         found = [i for i, j in enumerate(self.joints) if any(part in j.name for part in parts)]
         if not found:
             names = ", ".join(joint.name for joint in self.joints)
-            raise ValueError(f"No joint of {self.name} is called {' or '.join(parts)}: {names}.")
+            raise InputError(f"No joint of {self.name} is called {' or '.join(parts)}: {names}.")
         return found

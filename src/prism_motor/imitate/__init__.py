@@ -1,1 +1,0 @@
-"""Learning from demonstrations with LeRobot's policies, in run folders that can be trusted."""

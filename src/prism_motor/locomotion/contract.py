@@ -1,0 +1,148 @@
+"""The contract: all that running a policy on a robot takes, as plain data.
+
+It is written at export and read by :mod:`prism_motor.export.runner`, which knows nothing else about the
+training code. Numbers keep full precision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from prism_motor.export.runner import SCHEMA
+from prism_motor.locomotion.gait import Gait
+from prism_motor.locomotion.task import TaskConfig
+from prism_motor.sim.robots import Robot, make_robot
+
+
+def make_contract(task: TaskConfig, provenance: dict[str, Any]) -> dict[str, Any]:
+    """Describe a task's interface to its policy.
+
+    Args:
+        task: The task that the policy was trained on.
+        provenance: Where the policy came from; with ``policy_sha256``.
+    """
+    robot = make_robot(task.robot)
+    return {
+        "schema": SCHEMA,
+        "robot": robot.name,
+        "base": robot.base,
+        "joints": [
+            {
+                "name": joint.name,
+                "default": joint.default,
+                "stiffness": joint.stiffness,
+                "damping": joint.damping,
+                "torque_limit": joint.torque_limit,
+            }
+            for joint in robot.joints
+        ],
+        "control": _control(task),
+        "action": {
+            "meaning": "target = start + scale * clip(policy output); start is the default pose, "
+            "or the reference motion at the phase of the observation that the policy saw",
+            "scale": task.actions.scale,
+            "clip": task.actions.clip,
+            "added_to": "reference" if task.actions.on_reference else "default_pose",
+        },
+        "observation": _observation(task, len(robot.joints)),
+        "gait": _gait(task, robot),
+        "command": _command(task),
+        "start": {
+            "meaning": "base upright at this height, at rest; joints at the default pose plus "
+            "uniform noise up to joint_noise",
+            "height": task.start_height,
+            "joint_noise": task.start_joint_noise,
+        },
+        "termination": {
+            "meaning": "fallen when the contact force on the base, |roll| or |pitch| is above its "
+            "limit or the base below height; null for no limit",
+            "duration": task.terminations.duration,
+            "base_force": task.terminations.base_force,
+            "base_force_sensor": f"{robot.base}_force",
+            "roll": task.terminations.roll,
+            "pitch": task.terminations.pitch,
+            "height": task.terminations.height,
+        },
+        "provenance": provenance,
+    }
+
+
+def _control(task: TaskConfig) -> dict[str, Any]:
+    simulation = task.simulation
+    return {
+        "meaning": "torque = clip(stiffness * (target - q) - damping * dq) at every physics step; "
+        "a target holds for one control step of dt seconds; with zero_warm_start, MuJoCo's "
+        "qacc_warmstart is zero at the beginning of every control step",
+        "rate": 1 / simulation.control_dt,
+        "dt": simulation.control_dt,
+        "timestep": simulation.timestep,
+        "substeps": simulation.substeps,
+        # mujoco.rollout does so in training. Carrying the warm start over is as good a simulation,
+        # but the solver stops elsewhere, and actions differ in the third digit.
+        "zero_warm_start": True,
+    }
+
+
+def _observation(task: TaskConfig, joints: int) -> dict[str, Any]:
+    view = task.observations
+    blocks = [
+        ("clock", 2, 1.0, "sin and cos of 2 pi phase"),
+        ("planar_command", 2, view.command_scale, "forward, sideways velocity, m/s"),
+        ("yaw_rate_command", 1, 1.0, "rad/s, from the heading"),
+        ("joint_position_from_default", joints, 1.0, "angle minus default, rad"),
+        ("joint_velocity", joints, view.joint_velocity_scale, "rad/s"),
+        ("last_action", joints, 1.0, "the clipped action applied last, zero at the start"),
+        ("base_angular_velocity", 3, 1.0, "in the base's axes, rad/s"),
+        ("base_euler", 3, 1.0, "roll, pitch, yaw (ZYX) of the base in the world, rad"),
+    ]
+    size = sum(block[1] for block in blocks)
+    return {
+        "meaning": "blocks in this order make a frame, each times its scale; the policy sees the "
+        "last frames, oldest first, zero before the start, every entry clipped, as float32; any "
+        "normalisation is inside the policy",
+        "frames": view.actor_frames,
+        "frame_size": size,
+        "size": view.actor_frames * size,
+        "clip": view.clip,
+        "blocks": [
+            {"source": source, "size": count, "scale": scale, "meaning": meaning}
+            for source, count, scale, meaning in blocks
+        ],
+    }
+
+
+def _gait(task: TaskConfig, robot: Robot) -> dict[str, Any]:
+    pose = torch.from_numpy(robot.default_pose)
+    gait = Gait(task.gait, pose, task.simulation.control_dt)
+    return {
+        "meaning": "phase = step * control.dt / cycle, step 0 at the first observation; "
+        "wave = sin(2 pi (phase + offset)) per foot; a foot swings while wave < 0 and "
+        "|wave| >= double_support; reference = start + sum over swinging feet of -wave * gains",
+        "cycle": task.gait.cycle,
+        "offsets": list(task.gait.offsets),
+        "double_support": task.gait.double_support,
+        "feet": list(robot.feet),
+        "start": gait.start.tolist(),
+        "gains": gait.gains.tolist(),
+    }
+
+
+def _command(task: TaskConfig) -> dict[str, Any]:
+    commands = task.commands
+    return {
+        "meaning": "forward and sideways velocity in the base frame, m/s, and a heading, rad; "
+        "every control step yaw rate = clip(heading_gain * wrap(heading - yaw), yaw_limit); in "
+        "training planar commands up to deadband were zero and all were drawn anew from ranges "
+        "after resample_after seconds",
+        "ranges": {
+            "forward": list(commands.forward),
+            "sideways": list(commands.sideways),
+            "heading": list(commands.heading),
+        },
+        "heading_gain": commands.heading_gain,
+        "yaw_limit": commands.yaw_limit,
+        "deadband": commands.deadband,
+        "resample_after": commands.resample_after,
+    }

@@ -1,0 +1,128 @@
+"""From a run folder to an export: policy, contract, model and the runner for them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from prism_motor._extras import missing_extra
+from prism_motor.export import export_onnx, runner
+from prism_motor.locomotion.contract import make_contract
+from prism_motor.locomotion.policy import Policy, load_policy
+from prism_motor.locomotion.presets import observation_size
+from prism_motor.runs import collect_provenance, to_dict
+from prism_motor.runs.atomic import write_json, write_text
+from prism_motor.sim.robots import make_robot
+from prism_motor.sim.scene import scene_xml
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Time of one inference, batch of one, one thread."""
+
+    median: float
+    """Half of the calls are faster, s."""
+    percentile99: float
+    """99 % of the calls are faster, s."""
+
+
+def export_run(run: Path, out: Path | None = None, step: int | None = None) -> Path:
+    """Write an export of a run and check that it can be read back.
+
+    Args:
+        run: The run folder.
+        out: Folder to write, ``RUN/export`` by default; an export that is there is replaced.
+        step: Which checkpoint; the newest by default.
+    """
+    try:
+        import onnxruntime  # noqa: F401 - say so before the slow part
+    except ImportError as error:
+        raise missing_extra("prism export", "deploy", error) from error
+    target = out or run / "export"
+    if target.exists() and not _replaceable(target):
+        raise FileExistsError(
+            f"{target} exists and is not an export. Choose another folder with --out."
+        )
+    policy = load_policy(run, step)
+    contract = make_contract(policy.config.task, _provenance(run, policy))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary.mkdir(parents=True)
+    try:
+        _write(policy, contract, temporary)
+        runner.load_export(temporary)
+        if target.exists():
+            shutil.rmtree(target)
+        temporary.replace(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return target
+
+
+def _replaceable(folder: Path) -> bool:
+    return folder.is_dir() and ((folder / runner.CONTRACT).exists() or not any(folder.iterdir()))
+
+
+def _write(policy: Policy, contract: dict[str, Any], folder: Path) -> None:
+    task = policy.config.task
+    inputs, _ = observation_size(task)
+    export_onnx(
+        policy.module,
+        folder / runner.POLICY,
+        torch.zeros(1, inputs),
+        input_names=["observation"],
+        output_names=["action"],
+        metadata={"contract": contract},
+    )
+    write_json(folder / runner.CONTRACT, contract)
+    robot = make_robot(task.robot)
+    write_text(folder / runner.MODEL, scene_xml(robot, timestep=task.simulation.timestep))
+    shutil.copyfile(runner.__file__, folder / "runner.py")
+
+
+def _provenance(run: Path, policy: Policy) -> dict[str, Any]:
+    keys = ("created", "prism", "commit", "uncommitted_changes", "packages")
+    exported = collect_provenance()
+    file = run / "provenance.json"
+    trained = json.loads(file.read_text()) if file.exists() else {}
+    return {
+        "policy_sha256": policy_hash(policy.module),
+        "checkpoint": policy.step,
+        "trained": {key: trained.get(key) for key in keys},
+        "exported": {key: exported[key] for key in keys},
+        "config": to_dict(policy.config),
+    }
+
+
+def policy_hash(module: nn.Module) -> str:
+    """Return the SHA-256 of all weights and buffers, by name."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def measure_latency(export: Path, calls: int = 1000) -> Latency:
+    """Time single inferences of an export in onnxruntime."""
+    session = runner.open_policy(export / runner.POLICY)
+    entry = session.get_inputs()[0]
+    feed = {entry.name: np.zeros((1, entry.shape[1]), dtype=np.float32)}
+    times = np.empty(calls)
+    for _ in range(calls // 10):
+        session.run(None, feed)
+    for i in range(calls):
+        start = time.perf_counter()
+        session.run(None, feed)
+        times[i] = time.perf_counter() - start
+    median, percentile99 = np.percentile(times, (50, 99))
+    return Latency(float(median), float(percentile99))

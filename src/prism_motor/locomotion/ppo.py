@@ -1,0 +1,109 @@
+"""From our configs to rsl_rl's: networks and PPO."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import fields
+from typing import Any
+
+import torch
+
+from prism_motor._extras import missing_extra
+from prism_motor.locomotion.config import PPOConfig, TrainConfig
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.mirror import augment
+from prism_motor.locomotion.presets import observation_size
+from prism_motor.nn import ActorConfig
+
+try:
+    from rsl_rl.algorithms import PPO
+    from rsl_rl.extensions import Symmetry
+    from rsl_rl.models import MLPModel
+    from rsl_rl.utils import resolve_callable
+    from tensordict import TensorDict
+except ImportError as error:
+    raise missing_extra("prism_motor.learn", "locomotion", error) from error
+
+_MODELS = {
+    "mlp": "MLPModel",
+    "gated": "prism_motor.integrations.rsl_rl:GatedModel",
+    "residual": "prism_motor.integrations.rsl_rl:ResidualModel",
+}
+
+
+def make_ppo(config: TrainConfig, env: VelocityEnv, parallel: dict[str, int] | None = None) -> PPO:
+    """Build rsl_rl's PPO for a task.
+
+    Args:
+        config: The run.
+        env: The environments.
+        parallel: ``global_rank``, ``local_rank`` and ``world_size`` in data-parallel training.
+    """
+    settings: dict[str, Any] = {
+        "num_steps_per_env": config.ppo.steps,
+        "obs_groups": {"actor": ["policy"], "critic": ["critic"]},
+        "actor": _actor_settings(config.actor, config.ppo),
+        "critic": {
+            "class_name": "MLPModel",
+            "hidden_dims": list(config.critic_hidden),
+            "activation": "elu",
+            "obs_normalization": config.ppo.normalise_observations,
+        },
+        "algorithm": _algorithm_settings(config.ppo),
+        "multi_gpu": parallel,
+    }
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints the networks
+        ppo = PPO.construct_algorithm(env.get_observations(), env, settings, "cpu")  # type: ignore[arg-type]
+    if config.ppo.mirror:
+        mirrored: Any = env  # rsl_rl asks for its own class, and needs its attributes only
+        ppo.symmetry = _Augmentation(mirrored, augment, use_data_augmentation=True)
+    return ppo
+
+
+class _Augmentation(Symmetry):
+    """Mirrored copies of the samples, without the loss that rsl_rl would compute just to log it."""
+
+    def compute_loss(self, actor: MLPModel, batch: Any, original_batch_size: int) -> torch.Tensor:
+        """Cost nothing, where the original runs the actor once more."""
+        return torch.zeros(())
+
+
+def make_actor(config: TrainConfig) -> MLPModel:
+    """Build the policy network alone, as it is trained, with random weights."""
+    inputs, outputs = observation_size(config.task)
+    observations = TensorDict({"policy": torch.zeros(1, inputs)}, batch_size=[1])
+    settings = _actor_settings(config.actor, config.ppo)
+    kind: Any = resolve_callable(settings.pop("class_name"))
+    return kind(observations, {"actor": ["policy"]}, "actor", outputs, **settings)
+
+
+def _actor_settings(actor: ActorConfig, ppo: PPOConfig) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "class_name": _MODELS[actor.name],
+        "hidden_dims": list(actor.hidden),
+        "activation": actor.activation,
+        "obs_normalization": ppo.normalise_observations,
+        "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": ppo.initial_std},
+    }
+    shared = ("hidden", "activation")
+    settings |= {f.name: getattr(actor, f.name) for f in fields(actor) if f.name not in shared}
+    return settings
+
+
+def _algorithm_settings(ppo: PPOConfig) -> dict[str, Any]:
+    return {
+        "class_name": "PPO",
+        "num_learning_epochs": ppo.epochs,
+        "num_mini_batches": ppo.minibatches,
+        "clip_param": ppo.clip,
+        "gamma": ppo.gamma,
+        "lam": ppo.gae_lambda,
+        "value_loss_coef": ppo.value_weight,
+        "entropy_coef": ppo.entropy_weight,
+        "learning_rate": ppo.learning_rate,
+        "max_grad_norm": ppo.gradient_norm,
+        "use_clipped_value_loss": ppo.clip_value_loss,
+        "schedule": "adaptive" if ppo.schedule == "adaptive" else "fixed",
+        "desired_kl": ppo.desired_kl,
+    }

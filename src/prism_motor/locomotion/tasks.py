@@ -1,0 +1,135 @@
+"""Velocity tasks by name.
+
+``paper`` (literal), ``g1`` (corrected) and ``laptop`` (for two cores) are tasks of the G1;
+``quadruped`` is the laptop task on four legs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from prism_motor.locomotion.task import (
+    ActionConfig,
+    GaitConfig,
+    ObservationConfig,
+    RandomisationConfig,
+    RewardConfig,
+    SimulationConfig,
+    TaskConfig,
+    TerminationConfig,
+)
+
+HUMANOID_GYM_WEIGHTS: tuple[tuple[str, float], ...] = (
+    ("tracking_lin_vel", 1.2),
+    ("tracking_ang_vel", 1.1),
+    ("track_vel_hard", 0.5),
+    ("low_speed", 0.2),
+    ("orientation", 1.0),
+    ("base_height", 0.2),
+    ("vel_mismatch_exp", 0.5),
+    ("base_acc", 0.2),
+    ("joint_pos", 1.6),
+    ("default_joint_pos", 0.5),
+    ("feet_air_time", 1.0),
+    ("feet_clearance", 1.0),
+    ("feet_contact_number", 1.2),
+    ("feet_distance", 0.2),
+    ("knee_distance", 0.2),
+    ("collision", -1.0),
+    ("feet_contact_forces", -0.01),
+    ("foot_slip", -0.05),
+    ("action_smoothness", -0.002),
+    ("torques", -1e-5),
+    ("dof_vel", -5e-4),
+    ("dof_acc", -1e-7),
+)
+"""The 22 terms of Humanoid-Gym."""
+
+# Swing moves hip pitch, knee and ankle pitch: thigh forward, knee bent, toes up.
+_G1_SWING = tuple(
+    (6 * foot + joint, foot, factor)
+    for foot in (0, 1)
+    for joint, factor in ((0, -1.0), (3, 2.0), (4, -1.0))
+)
+# Humanoid-Gym's joint numbers and signs, made for XBot; on the G1 they start at hip yaw.
+_XBOT_SWING = tuple(
+    (6 * foot + joint, foot, sign * factor)
+    for foot, sign in ((0, -1.0), (1, 1.0))
+    for joint, factor in ((2, 1.0), (3, 2.0), (4, 1.0))
+)
+
+# PhysX averages the feet's 0.1..2.0 with the ground's 0.6.
+_FULL_RANDOMISATION = RandomisationConfig(
+    friction=(0.35, 1.3),
+    base_mass=(-3.0, 3.0),
+    push_every=4.0,
+    action_delay=0.5,
+    action_noise=0.02,
+)
+
+_G1 = TaskConfig(
+    gait=GaitConfig(swing=_G1_SWING),
+    rewards=RewardConfig(weights=HUMANOID_GYM_WEIGHTS),
+    randomisation=_FULL_RANDOMISATION,
+)
+
+# Hip pitch and knee shorten the leg, so that the foot lifts straight up under the hip.
+_QUADRUPED_SWING = tuple(
+    (3 * foot + joint, foot, factor) for foot in range(4) for joint, factor in ((1, 1.0), (2, -2.0))
+)
+
+# With the original weights the best policy walks at 60 % of the commanded speed: staying on the
+# reference motion, which marches in place, pays more than following the command.
+_LAPTOP_WEIGHTS = tuple(
+    (name, {"tracking_lin_vel": 2.4, "track_vel_hard": 1.0}.get(name, weight))
+    for name, weight in HUMANOID_GYM_WEIGHTS
+)
+
+_LAPTOP = replace(
+    _G1,
+    rewards=replace(_G1.rewards, weights=_LAPTOP_WEIGHTS),
+    simulation=SimulationConfig(timestep=0.005, substeps=4),
+    actions=ActionConfig(on_reference=True),
+    observations=ObservationConfig(actor_frames=5),
+)
+
+TASKS: dict[str, TaskConfig] = {
+    "paper": replace(
+        _G1,
+        gait=GaitConfig(swing=_XBOT_SWING, amplitude=0.17, from_default_pose=False),
+        rewards=RewardConfig(
+            weights=HUMANOID_GYM_WEIGHTS,
+            base_height=0.89,
+            foot_offset=0.05,
+            contact_force=700.0,
+            abduction_joints=((0, 1), (6, 7)),
+        ),
+        randomisation=replace(_FULL_RANDOMISATION, base_mass=(-5.0, 5.0)),
+        terminations=TerminationConfig(roll=None, pitch=None, height=None),
+    ),
+    "g1": _G1,
+    "laptop": _LAPTOP,
+    "quadruped": replace(
+        _LAPTOP,
+        robot="quadruped",
+        start_height=0.33,
+        # A trot: diagonal legs swing together, half a cycle apart from the other two.
+        gait=GaitConfig(
+            cycle=0.5, offsets=(0.0, 0.5, 0.5, 0.0), amplitude=0.17, swing=_QUADRUPED_SWING
+        ),
+        observations=replace(_LAPTOP.observations, mass_scale=6.0),
+        rewards=RewardConfig(
+            weights=HUMANOID_GYM_WEIGHTS,
+            base_height=0.30,
+            foot_offset=0.022,
+            foot_height=0.05,
+            contact_force=120.0,  # body weight; a trotting foot carries half of it
+            feet_distance=(0.18, 0.36),
+            knee_distance=(0.18, 0.34),
+            abduction_joints=((0,), (3,), (6,), (9,)),
+        ),
+        randomisation=replace(_FULL_RANDOMISATION, base_mass=(-1.0, 1.0)),
+        terminations=TerminationConfig(height=0.15),
+    ),
+}
+"""Task presets."""

@@ -1,0 +1,188 @@
+"""The training loop: rollout, update, checkpoint; one iteration after the other, resumable."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from prism_motor._errors import InputError
+from prism_motor.locomotion.config import TrainConfig
+from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.ppo import make_ppo
+from prism_motor.train.finite import check_update
+from prism_motor.train.guard import check_step
+
+
+class Trainer:
+    """PPO on the velocity task.
+
+    All randomness comes from the environment's generator and torch's global one; both are part of
+    :meth:`state`, so a run that goes on from there repeats an uninterrupted one bit for bit.
+
+    Args:
+        config: The run.
+        rank: This process in data-parallel training.
+        world_size: Number of processes.
+
+    Attributes:
+        iteration: Finished policy updates.
+    """
+
+    def __init__(self, config: TrainConfig, *, rank: int = 0, world_size: int = 1) -> None:
+        self.config = config
+        if config.envs % world_size:
+            raise InputError(
+                f"{config.envs} environments cannot be shared evenly by {world_size} processes; "
+                f"give a multiple of {world_size} by --envs."
+            )
+        self.rank = rank
+        self.world_size = world_size
+        torch.set_num_threads(config.threads)
+        torch.manual_seed(config.seed)  # the same networks on every rank
+        # Seeds of different runs and ranks must not meet: 1000 ranks fit between two seeds.
+        env_seed = 1000 * config.seed + rank
+        envs = config.envs // world_size
+        self.env = VelocityEnv(config.task, envs, seed=env_seed, threads=config.threads)
+        parallel = None
+        if world_size > 1:
+            parallel = {"global_rank": rank, "local_rank": rank, "world_size": world_size}
+        self.ppo = make_ppo(config, self.env, parallel)
+        self.ppo.train_mode()
+        torch.manual_seed(env_seed)  # different actions on every rank
+        # Episodes begin at different times, so that they do not all end together.
+        self.env.episode_length_buf = torch.randint(
+            self.env.max_episode_length, (envs,), generator=self.env.generator
+        )
+        self.iteration = 0
+        self.seconds = 0.0
+
+    def iterate(self) -> dict[str, float]:
+        """Run one iteration and return its metrics."""
+        start = time.perf_counter()
+        self._schedule()
+        timer, sums = defaultdict(float), defaultdict(float)
+        observations = self.env.get_observations()
+        with torch.inference_mode():
+            for _ in range(self.config.ppo.steps):
+                with _Timer(timer, "policy"):
+                    actions = self.ppo.act(observations)
+                with _Timer(timer, "environment"):
+                    observations, rewards, dones, extras = self.env.step(actions)
+                check_step(observations.items(), rewards)  # type: ignore[arg-type]
+                self.ppo.process_env_step(observations, rewards, dones, extras)
+                self._measure(sums, rewards)
+            with _Timer(timer, "policy"):
+                self.ppo.compute_returns(observations)
+        with _Timer(timer, "update"):
+            losses = self.ppo.update()
+        losses.pop("symmetry", None)  # not computed
+        check_update(losses, (("actor", self.ppo.actor), ("critic", self.ppo.critic)))
+        self.iteration += 1
+        self.seconds += time.perf_counter() - start
+        return self._metrics(sums, timer, losses, time.perf_counter() - start)
+
+    def _schedule(self) -> None:
+        """Set the learning rate of this iteration, unless rsl_rl adapts it."""
+        ppo = self.config.ppo
+        if ppo.schedule != "linear":
+            return
+        done = self.iteration * self.config.samples_per_iteration / ppo.decay_samples
+        rate = max(ppo.final_learning_rate, ppo.learning_rate * (1 - done))
+        self.ppo.learning_rate = rate
+        for group in self.ppo.optimizer.param_groups:
+            group["lr"] = rate
+
+    def _measure(self, sums: dict[str, float], rewards: Tensor) -> None:
+        step = self.env.last_step
+        assert step is not None
+        error = step.command - torch.cat(
+            [step.state.velocity[:, :2], step.state.angular_velocity[:, 2:]], dim=-1
+        )
+        sums["reward"] += rewards.sum().item()
+        sums["linear_error"] += error[:, :2].norm(dim=-1).sum().item()
+        sums["yaw_error"] += error[:, 2].abs().sum().item()
+        sums["falls"] += self.env.terminated.sum().item()
+        sums["double_support"] += step.contact.all(-1).sum().item()
+
+    def _metrics(
+        self, sums: dict[str, float], timer: dict[str, float], losses: dict[str, float], wall: float
+    ) -> dict[str, float]:
+        total = self.config.samples_per_iteration
+        count = total // self.world_size  # what this process has seen
+        robot_seconds = count * self.env.control_dt
+        physics = self.env.engine.take_seconds()
+        return {
+            "iteration": self.iteration,
+            "samples": self.iteration * total,
+            "seconds": round(self.seconds, 3),
+            "reward_per_second": sums["reward"] / robot_seconds,
+            "seconds_between_falls": robot_seconds / max(1.0, sums["falls"]),
+            "linear_error": sums["linear_error"] / count,
+            "yaw_error": sums["yaw_error"] / count,
+            "double_support": sums["double_support"] / count,
+            "action_std": self.ppo.actor.output_std.mean().item(),
+            "learning_rate": self.ppo.learning_rate,
+            **{f"loss/{name}": value for name, value in losses.items()},
+            "samples_per_second": total / wall,
+            "time/physics": physics / wall,
+            "time/task": (timer["environment"] - physics) / wall,
+            "time/policy": timer["policy"] / wall,
+            "time/update": timer["update"] / wall,
+        }
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return (tensors, plain data) from which :meth:`restore` goes on exactly."""
+        tensors = {f"actor.{k}": v for k, v in self.ppo._raw_actor.state_dict().items()}
+        tensors |= {f"critic.{k}": v for k, v in self.ppo._raw_critic.state_dict().items()}
+        optimizer = self.ppo.optimizer.state_dict()
+        for index, entries in optimizer["state"].items():
+            tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
+        tensors |= {f"env.{k}": v for k, v in self.env.state_dict().items()}
+        tensors["torch_rng"] = torch.get_rng_state()
+        tensors = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+        plain = {
+            "iteration": self.iteration,
+            "seconds": self.seconds,
+            "world_size": self.world_size,
+            "learning_rate": self.ppo.learning_rate,
+            "param_groups": optimizer["param_groups"],
+        }
+        return tensors, plain
+
+    def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self.ppo._raw_actor.load_state_dict(_part(tensors, "actor."))
+        self.ppo._raw_critic.load_state_dict(_part(tensors, "critic."))
+        entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
+        for name, value in _part(tensors, "optimizer.").items():
+            index, key = name.split(".", 1)
+            entries[int(index)][key] = value
+        self.ppo.optimizer.load_state_dict(
+            {"state": dict(entries), "param_groups": plain["param_groups"]}
+        )
+        self.env.load_state_dict(_part(tensors, "env."))
+        torch.set_rng_state(tensors["torch_rng"])
+        self.iteration = plain["iteration"]
+        self.seconds = plain["seconds"]
+        self.ppo.learning_rate = plain["learning_rate"]
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+class _Timer:
+    """Adds the time spent inside to an entry."""
+
+    def __init__(self, entries: dict[str, float], name: str) -> None:
+        self.entries, self.name = entries, name
+
+    def __enter__(self) -> None:
+        self.start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.entries[self.name] += time.perf_counter() - self.start

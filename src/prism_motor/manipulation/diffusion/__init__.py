@@ -1,0 +1,1 @@
+"""Diffusion Policy on demonstrations: network, samples, training, acting."""

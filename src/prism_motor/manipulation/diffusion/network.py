@@ -1,0 +1,75 @@
+"""The policy network of a run, in LeRobot's terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from prism_motor._extras import missing_extra
+from prism_motor.manipulation.config import ImitationConfig
+from prism_motor.manipulation.demonstrations.features import ACTION, OBJECTS, STATE, image_key
+from prism_motor.manipulation.diffusion.normalisation import Statistics
+
+
+def make_policy_config(config: ImitationConfig) -> Any:
+    """Return LeRobot's config of the policy."""
+    try:
+        from lerobot.configs.types import FeatureType, NormalizationMode, PolicyFeature
+    except ImportError as error:
+        raise missing_extra("Learning from demonstrations", "manipulation", error) from error
+    from prism_motor.integrations.lerobot import PrismDiffusionConfig
+
+    task, network, optimiser = config.task, config.network, config.optimiser
+    inputs = {STATE: PolicyFeature(FeatureType.STATE, (task.state,))}
+    if network.inputs == "objects":
+        inputs[OBJECTS] = PolicyFeature(FeatureType.ENV, (task.objects,))
+    side = network.image_size
+    for camera in task.cameras:
+        inputs[image_key(camera)] = PolicyFeature(FeatureType.VISUAL, (3, side, side))
+    conditioner = config.conditioner
+    return PrismDiffusionConfig(
+        conditioner=conditioner.kind,
+        prism_degree=conditioner.degree,
+        prism_latent=conditioner.latent,
+        prism_interaction=conditioner.interaction,
+        mlp_size=conditioner.mlp_size,
+        image_encoder="small" if network.encoder == "small" else "resnet",
+        # LeRobot's environments draw images of their own size, whatever the policy was trained on.
+        resize_shape=(side, side) if task.cameras else None,
+        input_features=inputs,
+        output_features={ACTION: PolicyFeature(FeatureType.ACTION, (task.action,))},
+        normalization_mapping={
+            "VISUAL": NormalizationMode.MEAN_STD,
+            "STATE": NormalizationMode.MIN_MAX,
+            "ENV": NormalizationMode.MIN_MAX,
+            "ACTION": NormalizationMode.MIN_MAX,
+        },
+        n_obs_steps=network.observation_steps,
+        horizon=network.horizon,
+        n_action_steps=network.action_steps,
+        drop_n_last_frames=network.horizon - network.action_steps - network.observation_steps + 1,
+        down_dims=network.widths,
+        num_train_timesteps=network.noise_steps,
+        num_inference_steps=network.inference_steps,
+        optimizer_lr=optimiser.learning_rate,
+        optimizer_weight_decay=optimiser.weight_decay,
+        optimizer_betas=optimiser.betas,
+        scheduler_warmup_steps=optimiser.warmup,
+        device=config.device,
+        push_to_hub=False,
+    )
+
+
+def make_policy(config: ImitationConfig) -> Any:
+    """Build the policy with fresh weights from torch's random numbers."""
+    from prism_motor.integrations.lerobot import PrismDiffusionPolicy
+
+    return PrismDiffusionPolicy(make_policy_config(config)).to(torch.device(config.device))
+
+
+def make_processors(policy: Any, statistics: Statistics) -> tuple[Any, Any]:
+    """Return LeRobot's pipelines: observations to network inputs, and outputs to actions."""
+    from lerobot.policies.diffusion.processor_diffusion import make_diffusion_pre_post_processors
+
+    return make_diffusion_pre_post_processors(policy.config, dataset_stats=statistics)

@@ -1,0 +1,78 @@
+"""Training samples: short windows of demonstrations, drawn in an order that can be repeated."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from prism_motor.manipulation.config import NetworkConfig
+from prism_motor.manipulation.demonstrations.cache import Demonstrations
+from prism_motor.manipulation.demonstrations.features import ACTION
+
+
+class Windows:
+    """Every step of every demonstration as a sample, but for the last few of an episode.
+
+    A sample holds the observations up to its step and the actions from the first of them on. Beyond
+    the ends of an episode its first and last steps are repeated. As in LeRobot, the last steps of
+    an episode begin no sample: more than half of their actions would be repetitions.
+
+    Args:
+        demonstrations: The data.
+        network: How many observations and actions a sample has.
+    """
+
+    def __init__(self, demonstrations: Demonstrations, network: NetworkConfig) -> None:
+        self.demonstrations = demonstrations
+        past = network.observation_steps - 1
+        self._observed = torch.arange(-past, 1)
+        self._acted = torch.arange(-past, network.horizon - past)
+        dropped = network.horizon - network.action_steps - past
+        pairs = zip(demonstrations.starts.tolist(), demonstrations.ends.tolist(), strict=True)
+        rows = [
+            (step, start, end - 1)
+            for start, end in pairs
+            for step in range(start, max(start + 1, end - dropped))
+        ]
+        self._steps, self._first, self._last = torch.tensor(rows).T
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def batch(self, samples: Tensor) -> dict[str, Tensor]:
+        """Return samples by number, in LeRobot's names; images are in 0 to 1."""
+        steps, first = self._steps[samples, None], self._first[samples, None]
+        last = self._last[samples, None]
+        observed = (steps + self._observed).clamp(first, last)
+        wanted = steps + self._acted
+        acted = wanted.clamp(first, last)
+        vectors, images = self.demonstrations.vectors, self.demonstrations.images
+        batch = {
+            key: values[acted if key == ACTION else observed] for key, values in vectors.items()
+        }
+        batch |= {key: values[observed].float() / 255 for key, values in images.items()}
+        batch[f"{ACTION}_is_pad"] = acted != wanted
+        return batch
+
+
+def draw(count: int, size: int, seed: int, update: int) -> Tensor:
+    """Return the samples of one update: every sample once, then all again in another order.
+
+    The result depends on the arguments alone, so training goes on anywhere without a memory of
+    what was drawn.
+
+    Args:
+        count: How many samples there are.
+        size: How many to return.
+        seed: Seed of the order.
+        update: Number of the update, from 0.
+    """
+    chosen: list[Tensor] = []
+    position, left = update * size, size
+    while left:
+        epoch, offset = divmod(position, count)
+        generator = torch.Generator().manual_seed(1_000_003 * seed + epoch)
+        part = torch.randperm(count, generator=generator)[offset : offset + left]
+        chosen.append(part)
+        position, left = position + len(part), left - len(part)
+    return torch.cat(chosen)

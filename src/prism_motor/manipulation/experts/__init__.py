@@ -1,6 +1,0 @@
-"""Scripted experts for LIBERO: small programs of readable skills over privileged state."""
-
-from prism_motor.manipulation.experts.expert import LiberoExpert
-from prism_motor.manipulation.experts.programs import NoExpertError, Step, derive_program
-
-__all__ = ["LiberoExpert", "NoExpertError", "Step", "derive_program"]

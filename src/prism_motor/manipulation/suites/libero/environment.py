@@ -1,0 +1,218 @@
+"""One LIBERO task as an environment of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prism_motor._errors import InputError
+from prism_motor.manipulation.drawing import Drawing
+from prism_motor.manipulation.environment import Image, Observation, Physics, Step
+from prism_motor.manipulation.forces import contact_forces
+from prism_motor.manipulation.suites.libero.control import Stepper
+from prism_motor.manipulation.suites.libero.objects import Objects
+from prism_motor.manipulation.suites.libero.problem import Problem
+from prism_motor.manipulation.tasks import Task
+from prism_motor.nn.checks import check_choice, check_size
+from prism_motor.sim.scene import import_mujoco
+
+CAMERAS = ("agentview", "robot0_eye_in_hand")
+"""Cameras that policies see by default: one on the table, one in the hand."""
+
+STIFFNESS = 150.0
+"""Kp of LIBERO's controller, with which the public demonstrations were made."""
+
+SETTLING = 10
+"""Control steps without motion after a reset, while things fall into place."""
+
+_REST = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0])
+_HAND = "robot0_right_hand"
+_COLLISION = 0
+"""Group of the geometry that touches and is not seen."""
+
+
+class LiberoEnvironment:
+    """A LIBERO scene: a Panda arm under operational-space control, as in LeRobot's wrapper.
+
+    The state is the position of the end effector, its orientation as axis times angle, and two
+    finger positions; the objects are those of :class:`prism_motor.manipulation.suites.libero.objects.Objects`.
+    Actions move the goal of the controller (up to 5 cm and 0.5 rad an axis and step), the last one
+    closes (1) or opens (-1) the fingers.
+
+    As in LeRobot's wrapper, sensors and cameras are read 2 ms before the end of a step, and images
+    are mirrored.
+
+    Args:
+        task: Which task.
+        cameras: Names of cameras of the scene.
+        image_size: Side of the square images, pixels.
+        seed: Seed of resets that are given none.
+        stiffness: Kp of the controller, 1/s^2; its damping ratio is one. The hand moves at up to
+            about 0.27 m/s with 150, and 0.17 m/s with 50.
+    """
+
+    action_names: tuple[str, ...] = ("x", "y", "z", "turn_x", "turn_y", "turn_z", "gripper")
+    state_names: tuple[str, ...] = (
+        "x",
+        "y",
+        "z",
+        "turn_x",
+        "turn_y",
+        "turn_z",
+        "left_finger",
+        "right_finger",
+    )
+    control_seconds = 0.05
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        cameras: Sequence[str] = CAMERAS,
+        image_size: int = 128,
+        seed: int = 0,
+        stiffness: float = STIFFNESS,
+    ) -> None:
+        if not stiffness > 0:
+            raise InputError(
+                f"The stiffness of LIBERO's controller must be positive, got {stiffness}."
+            )
+        self.task = task
+        self.stiffness = stiffness
+        self.image_size = check_size("LiberoEnvironment", "image_size", image_size)
+        self._problem = Problem(task, stiffness)
+        self._model, self._data = self._problem.model, self._problem.data
+        known = [self._model.camera(index).name for index in range(self._model.ncam)]
+        self.cameras = tuple(check_choice("camera of LIBERO", name, known) for name in cameras)
+        self.initial_states = len(self._problem.fixed)
+        self._seeds = np.random.default_rng(seed)
+        self._stepper = Stepper(self._problem.env)
+        self._objects = Objects(self._problem.env)
+        self.object_names = self._objects.names
+        robot = self._problem.env.robots[0]
+        self._site = robot.eef_site_id
+        self._body = self._model.body(_HAND).id
+        self._hand = _subtree(self._model.body_parentid, self._body)
+        self._fingers = list(robot._ref_gripper_joint_pos_indexes)
+        self._joints = list(robot._ref_joint_pos_indexes)
+        self._dofs = list(robot._ref_joint_vel_indexes)
+        self._drawing: Drawing | None = None
+        self._steps = 0
+
+    @property
+    def problem(self) -> object:
+        """LIBERO's own environment, for those who may look behind the scenes."""
+        return self._problem.env
+
+    def reset(
+        self, *, seed: int | None = None, initial_state: int | None = None, images: bool = True
+    ) -> Observation:
+        """Start an episode, at random from ``seed`` or at one of the fixed initial states.
+
+        With a fixed initial state, ``seed`` places the fixtures; default: the state's number.
+        """
+        if initial_state is not None and not 0 <= initial_state < self.initial_states:
+            raise InputError(
+                f"{self.task.key} has initial states 0 to {self.initial_states - 1}, "
+                f"got {initial_state}."
+            )
+        if seed is None:
+            seed = int(self._seeds.integers(2**31)) if initial_state is None else initial_state
+        self._problem.reset(seed, initial_state)
+        for _ in range(SETTLING - 1):
+            self._advance(_REST, images=False)
+        self._steps = 0
+        return self._advance(_REST, images)
+
+    def step(self, action: NDArray[np.floating], *, images: bool = True) -> Step:
+        """Apply one action in [-1, 1]; draw images only when they are asked for."""
+        action = np.asarray(action)
+        if action.shape != (7,):
+            raise InputError(f"An action of LIBERO has 7 values, got shape {action.shape}.")
+        if not np.isfinite(action).all():
+            raise InputError(f"An action must be finite, got {action}.")
+        seen = self._advance(action, images)
+        self._problem.env._post_process()
+        self._steps += 1
+        return Step(seen, self._problem.succeeded(), self._steps >= self.task.horizon)
+
+    def _advance(self, action: NDArray[np.floating], images: bool) -> Observation:
+        seen: list[Observation] = []
+        self._stepper.step(action, lambda: seen.append(self._observe(images)))
+        return seen[-1]
+
+    def _observe(self, images: bool) -> Observation:
+        data = self._data
+        state = np.concatenate([
+            data.site_xpos[self._site],
+            _axis_angle(data.xquat[self._body]),
+            data.qpos[self._fingers],
+        ])  # fmt: skip
+        drawn = {
+            camera: np.ascontiguousarray(self._draw(camera, self.image_size)[:, ::-1])
+            for camera in self.cameras * images
+        }
+        return Observation(state.astype(np.float32), self._objects.read().astype(np.float32), drawn)
+
+    def physics(self) -> Physics:
+        """Measure physical quantities now, all at the same instant.
+
+        The end effector is the point between the finger pads; its orientation is the hand's.
+        """
+        mujoco = import_mujoco()
+        model, data = self._model, self._data
+        # Brings what depends on the state up to date; the next step does the same first.
+        mujoco.mj_forward(model, data)
+        jacobian = np.zeros((6, model.nv))
+        mujoco.mj_jacSite(model, data, jacobian[:3], jacobian[3:], self._site)
+        forces = contact_forces(model, data, self._hand)
+        return Physics(
+            position=data.site_xpos[self._site].copy(),
+            quaternion=data.xquat[self._body].copy(),
+            velocity=jacobian @ data.qvel,
+            jacobian=jacobian[:, self._dofs],
+            joint_positions=data.qpos[self._joints],
+            joint_velocities=data.qvel[self._dofs],
+            joint_torques=data.qfrc_actuator[self._dofs],
+            bias_torques=data.qfrc_bias[self._dofs],
+            contact_force=forces.sum(0),
+            largest_force=float(np.linalg.norm(forces, axis=1).max()),
+        )
+
+    def frame(self, size: int = 256) -> Image:
+        """Draw the first camera at ``size``, for films; not mirrored."""
+        camera = self.cameras[0] if self.cameras else CAMERAS[0]
+        return np.ascontiguousarray(self._draw(camera, size))
+
+    def _draw(self, camera: str, size: int) -> Image:
+        if self._drawing is None:
+            self._drawing = Drawing(self._model, max(size, self.image_size), hidden=[_COLLISION])
+        return self._drawing.draw(self._data, camera, size)
+
+    def close(self) -> None:
+        """Free the simulator and its renderer."""
+        if self._drawing is not None:
+            self._drawing.close()
+            self._drawing = None
+        self._problem.close()
+
+
+def _axis_angle(quaternion: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Turn w x y z into axis times angle, in single precision as LeRobot does."""
+    w, *vector = quaternion.astype(np.float32)
+    w = np.clip(w, np.float32(-1.0), np.float32(1.0))
+    sine = np.sqrt(np.maximum(np.float32(1.0) - w * w, np.float32(0.0)))
+    if sine <= 1e-10:
+        return np.zeros(3, dtype=np.float32)
+    return np.asarray(vector, dtype=np.float32) / sine * (np.float32(2.0) * np.arccos(w))
+
+
+def _subtree(parents: NDArray[np.int32], root: int) -> list[int]:
+    """List a body and everything that hangs on it; parents come before their children."""
+    members = [root]
+    for body in range(root + 1, len(parents)):
+        if parents[body] in members:
+            members.append(body)
+    return members

@@ -1,0 +1,1 @@
+"""Studies that need no trained policy."""

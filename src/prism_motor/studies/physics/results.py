@@ -1,0 +1,106 @@
+"""results.json: what a study has found so far, on disk after every job."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from prism_motor._version import __version__
+from prism_motor.studies.physics.arm import ARM_XML
+from prism_motor.studies.physics.config import PhysicsConfig
+from prism_motor.studies.physics.fit import Job
+
+SCHEMA = 1
+FILE_NAME = "results.json"
+
+_WITHOUT_INFLUENCE = ("seeds", "arms", "workers")
+"""Fields that do not change what a single job finds."""
+
+
+class Results:
+    """Finished jobs of one configuration in one folder.
+
+    Args:
+        folder: Where results.json lives; must exist.
+        config: The configuration. Finished jobs of an earlier run are taken over if they were
+            made with the same settings and versions; otherwise the old file is kept aside as
+            ``results.previous.json``.
+    """
+
+    def __init__(self, folder: Path, config: PhysicsConfig) -> None:
+        self.path = folder / FILE_NAME
+        self.config = config
+        self.versions = versions()
+        self.fingerprint = _fingerprint(config, self.versions)
+        self.chosen: dict[str, float] = {}
+        self._started = time.perf_counter()
+        self._earlier_seconds = 0.0
+        self.jobs: dict[str, dict[str, Any]] = self._earlier_jobs()
+        self.reused = len(self.jobs)
+
+    def _earlier_jobs(self) -> dict[str, dict[str, Any]]:
+        if not self.path.exists():
+            return {}
+        try:
+            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            if stored["fingerprint"] == self.fingerprint and stored["schema"] == SCHEMA:
+                self._earlier_seconds = float(stored["wall_seconds"])
+                return stored["jobs"]
+        except (ValueError, KeyError, TypeError):
+            pass  # not ours or damaged: kept aside below, never overwritten
+        self.path.replace(self.path.with_name("results.previous.json"))
+        return {}
+
+    def add(self, job: Job, entry: dict[str, Any]) -> None:
+        """Keep a finished job."""
+        self.jobs[job.key] = entry
+        self.save()
+
+    def has(self, job: Job) -> bool:
+        """Say whether a job is done."""
+        return job.key in self.jobs
+
+    def of_arm(self, arm: str) -> list[dict[str, Any]]:
+        """Return the arm's entries of the reported seeds at its chosen rate, in order of seed."""
+        jobs = (Job(arm, seed, self.chosen[arm]) for seed in self.config.reported_seeds)
+        return [self.jobs[job.key] for job in jobs]
+
+    @property
+    def wall_seconds(self) -> float:
+        """Seconds spent on this study, over all starts."""
+        return self._earlier_seconds + time.perf_counter() - self._started
+
+    def save(self) -> None:
+        """Write everything to a temporary file, then rename it: never half a file."""
+        content = {
+            "schema": SCHEMA,
+            "fingerprint": self.fingerprint,
+            "config": asdict(self.config),
+            "versions": self.versions,
+            "chosen_learning_rates": self.chosen,
+            "wall_seconds": round(self.wall_seconds, 1),
+            "reused_jobs": self.reused,
+            "jobs": self.jobs,
+        }
+        temporary = self.path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+        os.replace(temporary, self.path)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that can change the numbers."""
+    found = {name: metadata.version(name) for name in ("torch", "mujoco", "numpy", "scipy")}
+    return {"prism": __version__, "python": platform.python_version(), **found}
+
+
+def _fingerprint(config: PhysicsConfig, found: dict[str, str]) -> str:
+    settings = {k: v for k, v in asdict(config).items() if k not in _WITHOUT_INFLUENCE}
+    text = json.dumps([settings, found, ARM_XML], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""One mechanism for training and evaluating, whatever the domain."""

@@ -1,0 +1,100 @@
+"""Make a shipped policy of a trained run, for maintainers: ``python -m prism_motor.train.ship RUN NAME``.
+
+What stays is what evaluating, filming, explaining and exporting need: the actor's weights, the
+config, the evaluations of exactly these weights and enough metrics for a learning curve. What names
+a machine goes: folders in command lines. See :mod:`prism_motor.runs.shipped`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from prism_motor._errors import InputError
+from prism_motor.locomotion.policy import load_policy
+from prism_motor.runs import Run, RunError
+from prism_motor.runs.keep import keep_record
+from prism_motor.runs.shipped import SHIPPED
+from prism_motor.train.walking_evaluations import hash_weights
+
+LARGEST = 2_000_000
+"""Bytes that a shipped policy may have."""
+
+
+def ship(run: str | Path, name: str, parent: Path = SHIPPED) -> Path:
+    """Write a shipped policy and check that it is the same policy; one of that name is replaced.
+
+    Args:
+        run: The trained run; its newest checkpoint is taken.
+        name: What it will be called.
+        parent: Where shipped policies live.
+    """
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise InputError(f"Use lower-case letters, digits and single hyphens, got name {name!r}.")
+    source, policy = Run.open(run), load_policy(run)
+    weights = hash_weights(policy.actor.state_dict())
+    parent.mkdir(exist_ok=True)
+    temporary = parent / f".{name}.{os.getpid()}.tmp"
+    try:
+        temporary.mkdir()
+        _write(source, weights, temporary)
+        if hash_weights(load_policy(temporary).actor.state_dict()) != weights:
+            raise RunError(f"The weights of {source.path} changed on their way. Nothing was kept.")
+        size = folder_size(temporary)
+        if size > LARGEST:
+            raise RunError(
+                f"{name} would have {size / 1e6:.2f} MB, at most {LARGEST / 1e6:.1f} are allowed. "
+                "Take a smaller network, or move some of the evaluations elsewhere."
+            )
+        target = parent / name
+        if target.exists():
+            shutil.rmtree(target)
+        temporary.replace(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return target
+
+
+def folder_size(folder: Path) -> int:
+    """Return the bytes of all files in a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _write(source: Run, weights: str, folder: Path) -> None:
+    """Fill a folder with the parts of a run that are shipped."""
+    keep_record(source, folder, digits=None)
+    (folder / "evaluations").mkdir(exist_ok=True)
+    for file in (folder / "evaluations").iterdir():
+        if json.loads(file.read_text()).get("policy_sha256") != weights:
+            file.unlink()
+    checkpoint = source.load()
+    actor = {k: v for k, v in checkpoint.tensors.items() if k.startswith("actor.")}
+    kept_state = ("iteration", "seconds", "world_size")
+    state = {key: checkpoint.state[key] for key in kept_state}
+    Run(folder, source.config).save(checkpoint.step, actor, state)
+
+
+def main() -> None:
+    """Run as a command."""
+    import tyro
+
+    try:
+        folder = tyro.cli(
+            ship,
+            prog="python -m prism_motor.train.ship",
+            config=(tyro.conf.PositionalRequiredArgs,),
+        )
+    except (ValueError, OSError, RunError) as error:
+        sys.exit(f"ship: error: {error}")
+    found = sorted(file.stem for file in (folder / "evaluations").iterdir())
+    print(
+        f"{folder}: {folder_size(folder) / 1e6:.2f} MB, evaluations: {', '.join(found) or 'none'}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from prism_motor.cli import main
+from prism_motor.export import runner
+
+
+@pytest.fixture
+def export(exports, tmp_path):
+    return shutil.copytree(exports("quadruped"), tmp_path / "export")
+
+
+def edit(folder, change):
+    file = folder / "contract.json"
+    contract = json.loads(file.read_text())
+    change(contract)
+    file.write_text(json.dumps(contract))
+
+
+def write_policy(folder, inputs, outputs, value):
+    """Replace the policy by one linear layer of equal weights, without metadata."""
+    weights = numpy_helper.from_array(np.full((inputs, outputs), value, np.float32), "w")
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["observation", "w"], ["action"])],
+        "linear",
+        [helper.make_tensor_value_info("observation", TensorProto.FLOAT, ["batch", inputs])],
+        [helper.make_tensor_value_info("action", TensorProto.FLOAT, ["batch", outputs])],
+        [weights],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, str(folder / "policy.onnx"))
+
+
+def python(*words, **options):
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_standalone_copy_runs_without_prism_and_torch(export, tmp_path):
+    code = (
+        "import runpy, sys\n"
+        "sys.argv = ['runner.py', 'export', '--seconds', '1', '--command', '0.3', '0', '0.5']\n"
+        "runpy.run_path('export/runner.py', run_name='__main__')\n"
+        "print('LOADED', sorted({name.split('.')[0] for name in sys.modules}))\n"
+    )
+    result = python("-c", code, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "survived      1.00 s of 1.00 s" in result.stdout
+    assert "commanded 0.300" in result.stdout
+    loaded = eval(result.stdout.split("LOADED ")[1])
+    assert {"numpy", "onnxruntime", "mujoco"} <= set(loaded)
+    assert not {"prism_motor", "torch", "rsl_rl", "tensordict"} & set(loaded)
+
+
+def test_the_module_imports_nothing_of_the_training_code():
+    code = "import sys, prism_motor.export.runner; print([n for n in sys.modules if 'prism' in n])"
+    names = eval(python("-c", code).stdout)
+    assert set(names) == {
+        "prism_motor",
+        "prism_motor._alias",
+        "prism_motor._lazy",
+        "prism_motor._version",
+        "prism_motor.export",
+        "prism_motor.export.runner",
+    }
+
+
+def test_command_prints_what_happened(export, capsys):
+    main(["sim2sim", str(export), "--seconds", "0.5", "--seed", "3"])
+    printed = capsys.readouterr().out
+    for words in ("quadruped", "0.50 s of 0.50 s", "linear error", "yaw error", "mean speed"):
+        assert words in printed
+    main(["sim2sim", str(export), "--seconds", "0.1", "--command", "2", "0", "0"])
+    assert "forward 2.0 is outside the trained range -0.3 to 0.6" in capsys.readouterr().out
+
+
+def test_seeds_draw_commands_and_starts_as_in_training(export):
+    contract = runner.load_export(export).contract
+    commands = np.concatenate([runner.draw_commands(contract, 24.0, seed) for seed in range(200)])
+    assert len(commands) == 200 * 4
+    assert -0.3 <= commands[:, 0].min() < -0.28
+    assert 0.58 < commands[:, 0].max() <= 0.6
+    speed = np.linalg.norm(commands[:, :2], axis=1)
+    assert ((speed == 0) | (speed > 0.2)).all()
+    assert (speed == 0).mean() == pytest.approx(0.233, abs=0.05)
+    one, again, other = (runner.draw_start(contract, seed)[0] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
+    assert np.abs(one[7:] - [0, 0.75, -1.5] * 4).max() <= 0.1
+
+
+def test_errors_are_measured_against_the_command(export):
+    """A policy that stands still is off by the whole command."""
+    write_policy(export, 235, 12, 0.0)
+    edit(export, lambda contract: contract["action"].update(added_to="default_pose"))
+    loaded = runner.load_export(export)
+    start = runner.draw_start(loaded.contract, 0)
+    episode = runner.simulate(loaded, 4.0, np.array([[0.3, 0.4, 0.0]]), *start)
+    assert episode.fall is None
+    assert episode.commanded_speed == pytest.approx(0.5)
+    assert episode.linear_error == pytest.approx(0.5, abs=0.05)
+    assert episode.speed < 0.1
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "words"),
+    [("height", 0.4, "height"), ("roll", -1.0, "roll"), ("base_force", -1.0, "touched the ground")],
+)
+def test_a_fall_ends_the_episode_and_says_why(export, limit, value, words):
+    edit(export, lambda contract: contract["termination"].update({limit: value}))
+    loaded = runner.load_export(export)
+    commands = np.zeros((1, 3))
+    episode = runner.simulate(loaded, 2.0, commands, *runner.draw_start(loaded.contract, 0))
+    assert words in episode.fall
+    assert len(episode.actions) == 1
+
+
+@pytest.mark.parametrize("name", ["contract.json", "policy.onnx", "robot.xml"])
+def test_missing_files(export, name):
+    (export / name).unlink()
+    with pytest.raises(FileNotFoundError, match=f"no {name}"):
+        runner.load_export(export)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c.update(schema=2), r"schema 2.*reads schema 1"),
+        (lambda c: c.pop("schema"), "not a contract"),
+        (lambda c: c["gait"].pop("cycle"), r"lacks gait\.cycle"),
+        (lambda c: c["joints"][3].pop("damping"), "joints lacks damping"),
+        (lambda c: c["observation"]["blocks"][0].update(source="sonar"), r"'sonar'.*knows: base"),
+        (lambda c: c["observation"].update(frames=15), r"takes \[\['\w+', 235\]\].*705"),
+        (lambda c: c["joints"].pop(), r"returns \[\['\w+', 12\]\].*11"),
+        (lambda c: c["joints"].reverse(), "drives"),
+        (lambda c: c["joints"][0].update(stiffness=70.0), "other stiffness"),
+        (lambda c: c["provenance"].update(policy_sha256="0" * 64), "different exports"),
+    ],
+)
+def test_contracts_that_do_not_fit(export, change, words):
+    edit(export, change)
+    with pytest.raises(runner.RunnerError, match=words):
+        runner.load_export(export)
+
+
+def test_damaged_files(export):
+    (export / "robot.xml").write_text("<mujoco>")
+    with pytest.raises(runner.RunnerError, match=r"MuJoCo cannot read .*robot\.xml"):
+        runner.load_export(export)
+    (export / "policy.onnx").write_bytes(b"not a network")
+    with pytest.raises(runner.RunnerError, match=r"onnxruntime cannot read .*policy\.onnx"):
+        runner.load_export(export)
+    (export / "contract.json").write_text("{")
+    with pytest.raises(runner.RunnerError, match="not a contract"):
+        runner.load_export(export)
+
+
+def test_a_policy_of_another_size(export):
+    write_policy(export, 705, 12, 0.0)
+    with pytest.raises(runner.RunnerError, match=r"does not fit.*705.*235"):
+        runner.load_export(export)
+
+
+def test_a_policy_that_returns_nan_stops_the_robot(export, capsys):
+    write_policy(export, 235, 12, float("nan"))
+    with pytest.raises(SystemExit) as caught:
+        main(["sim2sim", str(export)])
+    assert caught.value.code == 2
+    assert "returned nan for front_left_hip_roll at control step 0" in capsys.readouterr().err
+
+
+def test_standalone_errors_are_one_line(tmp_path):
+    result = python(runner.__file__, str(tmp_path))
+    assert result.returncode == 1
+    assert "no contract.json" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_seconds_must_be_positive(export, seconds):
+    with pytest.raises(runner.RunnerError, match="positive"):
+        runner.run(export, float(seconds))
