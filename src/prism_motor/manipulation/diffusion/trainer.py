@@ -1,25 +1,28 @@
-"""The training loop: one update after the other, resumable to the bit."""
+"""Learning from demonstrations: one update after the other, resumable to the bit."""
 
 from __future__ import annotations
 
 import hashlib
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from prism_motor.manipulation.config import ImitationConfig
+from prism_motor.domains import State
+from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations
 from prism_motor.manipulation.diffusion.network import make_policy, make_processors
 from prism_motor.manipulation.diffusion.normalisation import measure_statistics
 from prism_motor.manipulation.diffusion.windows import Windows, draw
 from prism_motor.runs import RunError
+from prism_motor.runs.checkpoints import select
 from prism_motor.train.finite import NonFiniteTrainingError
 
 
-class Trainer:
+class HandlingTrainer:
     """Diffusion Policy on demonstrations; loss, optimiser and schedule are LeRobot's.
 
     Which samples an update sees depends on the seed and its number alone, all other randomness is
@@ -32,10 +35,10 @@ class Trainer:
         demonstrations: What to learn from.
 
     Attributes:
-        iteration: Finished updates.
+        updates: Finished updates.
     """
 
-    def __init__(self, config: ImitationConfig, demonstrations: Demonstrations) -> None:
+    def __init__(self, config: ManipulationConfig, demonstrations: Demonstrations) -> None:
         self.config = config
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)
@@ -45,11 +48,11 @@ class Trainer:
         self.normalise, _ = make_processors(self.policy, self.statistics)
         settings = self.policy.config
         self.optimizer = settings.get_optimizer_preset().build(self.policy.get_optim_params())
-        self.schedule = settings.get_scheduler_preset().build(self.optimizer, config.steps)
+        self.schedule = settings.get_scheduler_preset().build(self.optimizer, config.updates)
         self.windows = Windows(demonstrations, config.network)
         self.data_hash = _hash(demonstrations)
         torch.manual_seed(config.seed)  # arms of any size see the same noise
-        self.iteration = 0
+        self.updates = 0
         self.seconds = 0.0
         self._losses: list[float] = []
         self._norms: list[float] = []
@@ -60,7 +63,7 @@ class Trainer:
         start = time.perf_counter()
         self._rng = torch.get_rng_state()
         config = self.config
-        samples = draw(len(self.windows), config.batch, config.seed, self.iteration)
+        samples = draw(len(self.windows), config.batch, config.seed, self.updates)
         loss, _ = self.policy.forward(self.normalise(self.windows.batch(samples)))
         if not torch.isfinite(loss):
             raise NonFiniteTrainingError(f"the loss is {loss.item()}")
@@ -74,41 +77,55 @@ class Trainer:
         rate = self.optimizer.param_groups[0]["lr"]
         self.optimizer.step()
         self.schedule.step()
-        self.iteration += 1
+        self.updates += 1
         self._losses.append(loss.item())
         self._norms.append(norm.item())
         self.seconds += time.perf_counter() - start
-        if self.iteration % config.log_every and self.iteration != config.steps:
+        if self.updates % config.log_every and self.updates != config.updates:
             return None
         row = {
-            "iteration": self.iteration,
-            "samples": self.iteration * config.batch,
+            "update": self.updates,
+            "samples": self.updates * config.batch,
             "seconds": round(self.seconds, 3),
             "loss": sum(self._losses) / len(self._losses),
             "gradient_norm": sum(self._norms) / len(self._norms),
             "learning_rate": rate,
-            "updates_per_second": self.iteration / self.seconds,
+            "updates_per_second": self.updates / self.seconds,
         }
         self._losses, self._norms = [], []
         return row
 
-    def state(self, before_update: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return (tensors, plain data) from which :meth:`restore` goes on exactly.
+    def state(self) -> State:
+        """Return (tensors, plain data) from which :meth:`restore` goes on exactly."""
+        return self._state(torch.get_rng_state())
 
-        Args:
-            before_update: After an update that failed: the state from before it.
-        """
+    def state_before(self) -> State:
+        """Return the state from before an update that failed, which it did before any weight moved."""
+        return self._state(self._rng)
+
+    def models(self) -> dict[str, nn.Module]:
+        """Return the policy."""
+        return {"policy": self.policy}
+
+    def describe(self, row: Mapping[str, float]) -> str:
+        """Say in one line how training does."""
+        return (
+            f"loss {row['loss']:.4f}  gradient {row['gradient_norm']:.2f}  "
+            f"{row['updates_per_second']:.1f} updates/s"
+        )
+
+    def _state(self, rng: Tensor) -> State:
         tensors = {f"policy.{k}": v for k, v in self.policy.state_dict().items()}
         optimizer = self.optimizer.state_dict()
         for index, entries in optimizer["state"].items():
             tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
         for key, entries in self.statistics.items():
             tensors |= {f"statistics/{key}/{k}": v for k, v in entries.items()}
-        tensors["torch_rng"] = self._rng if before_update else torch.get_rng_state()
+        tensors["torch_rng"] = rng
         if self.config.device.startswith("cuda"):
             tensors["cuda_rng"] = torch.cuda.get_rng_state()
         plain = {
-            "iteration": self.iteration,
+            "updates": self.updates,
             "seconds": self.seconds,
             "losses": self._losses,
             "norms": self._norms,
@@ -125,9 +142,9 @@ class Trainer:
                 f"The demonstrations in {self.config.demos} are not those that the run began with. "
                 "Put those back, or start a new run."
             )
-        self.policy.load_state_dict(part(tensors, "policy."))
+        self.policy.load_state_dict(select(tensors, "policy."))
         entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
-        for name, value in part(tensors, "optimizer.").items():
+        for name, value in select(tensors, "optimizer.").items():
             index, key = name.split(".", 1)
             entries[int(index)][key] = value
         groups = plain["param_groups"]
@@ -136,13 +153,10 @@ class Trainer:
         torch.set_rng_state(tensors["torch_rng"])
         if "cuda_rng" in tensors:
             torch.cuda.set_rng_state(tensors["cuda_rng"])
-        self.iteration, self.seconds = plain["iteration"], plain["seconds"]
+        # Checkpoints from before updates were called so say "iteration".
+        self.updates = plain.get("updates", plain.get("iteration"))
+        self.seconds = plain["seconds"]
         self._losses, self._norms = list(plain["losses"]), list(plain["norms"])
-
-
-def part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Return the tensors whose names begin with ``prefix``, without it."""
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 def _hash(demonstrations: Demonstrations) -> str:
