@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from prism_motor._checks import check_size
 from prism_motor._errors import InputError
-from prism_motor.nn.checks import check_size
 
 
 @dataclass(frozen=True, kw_only=True)
