@@ -79,10 +79,13 @@ class Evaluator(Protocol):
         condition: str,
         seed: int,
         keys: Sequence[Key],
-        note: Callable[[Any], None],
+        note: Callable[..., None],
         report: Callable[[], None],
     ) -> None:
-        """Run episodes; call ``note`` with each one that ends and ``report`` with each step."""
+        """Run episodes; call ``note`` with those that end and ``report`` with each step.
+
+        Torch may be given other threads; they are put back afterwards.
+        """
         ...
 
     def close(self) -> None:
@@ -113,6 +116,8 @@ class Domain(ABC):
     """What the names of tensors begin with that differ between data-parallel processes."""
     tuning_metric: ClassVar[tuple[str, bool]]
     """The metric that tuning runs are scored by, and whether more of it is better."""
+    can_train_longer: ClassVar[bool] = True
+    """Whether a run may have more updates than planned; not if its schedule ends with the last."""
     default_preset: ClassVar[str]
     """Preset unless another is named."""
     short_flags: ClassVar[Mapping[str, str]] = {}

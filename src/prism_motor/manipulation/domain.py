@@ -33,6 +33,7 @@ class ManipulationDomain(Domain):
     conditions = tuple(PERTURBATIONS)
     weights = "policy."
     tuning_metric = ("loss", False)
+    can_train_longer = False  # the cosine of the learning rate would rise again
     default_preset = "state"
     short_flags: ClassVar[Mapping[str, str]] = {"--suite": "--task.suite", "--task": "--task.name"}
     renamed_flags: ClassVar[Mapping[str, str]] = {"--conditioner": "--arm", "--steps": "--updates"}
