@@ -112,6 +112,8 @@ class Domain(ABC):
     """What is measured about an episode; the first is a rate."""
     weights: ClassVar[str]
     """What the names of the policy's tensors in a checkpoint begin with."""
+    weights_extra: ClassVar[tuple[str, ...]] = ()
+    """What the names of other tensors that the policy needs begin with."""
     process_tensors: ClassVar[tuple[str, ...]] = ("torch_rng",)
     """What the names of tensors begin with that differ between data-parallel processes."""
     tuning_metric: ClassVar[tuple[str, bool]]

@@ -32,6 +32,7 @@ class ManipulationDomain(Domain):
     episode = HandlingEpisode
     conditions = tuple(PERTURBATIONS)
     weights = "policy."
+    weights_extra = ("statistics/",)
     tuning_metric = ("loss", False)
     can_train_longer = False  # the cosine of the learning rate would rise again
     default_preset = "state"
