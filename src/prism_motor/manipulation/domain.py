@@ -77,23 +77,24 @@ class ManipulationDomain(Domain):
 
     def prepare(self, config: ManipulationConfig) -> ManipulationConfig:  # type: ignore[override]
         """Find out the sizes that the task gives a policy, and where its demonstrations are."""
-        from prism_motor.manipulation.data import environment_of
+        from prism_motor.manipulation.make import make_environment
         from prism_motor.manipulation.tasks import find_task
 
         task = config.task
         chosen = find_task(task.suite, task.name)
         demos = config.demos or str(Path("demos") / f"{task.suite}-{chosen.name}")
         if not task.action:
-            environment = environment_of(config)
+            # A policy that sees images sees those of the suite's cameras unless some are named.
+            cameras = (task.cameras or None) if config.network.inputs == "images" else ()
+            environment = make_environment(chosen, cameras=cameras)
             try:
-                cameras = environment.cameras if config.network.inputs == "images" else ()
                 task = replace(
                     task,
                     name=chosen.name,
                     state=len(environment.state_names),
                     objects=len(environment.object_names),
                     action=len(environment.action_names),
-                    cameras=tuple(cameras),
+                    cameras=tuple(environment.cameras),
                 )
             finally:
                 environment.close()

@@ -12,7 +12,7 @@ from prism_motor.nn import INTERACTIONS, PolynomialConditioner, make_interaction
 from prism_motor.nn.checks import check_choice, check_degree, check_size
 
 CONDITIONERS = ("linear", "mlp", "prism")
-MLP_SIZES = ("matched", "larger")
+MLP_SIZES = ("matched", "large")
 NORMS = ("layer", "rms")
 
 
@@ -32,7 +32,7 @@ class ConditionerFields:
     """Initial value of every gate (gated only)."""
     mlp_size: str = "matched"
     """``matched``: three linear layers with the parameters of ``prism`` under the same fields, and
-    its input and output norm, so that products are all that differs. ``larger``: a plain MLP,
+    its input and output norm, so that products are all that differs. ``large``: a plain MLP,
     several times bigger."""
     input_norm: str | None = None
     """``layer``, ``rms`` or none, over the state."""
@@ -42,12 +42,14 @@ class ConditionerFields:
     """The same, over the output."""
 
     NORM_EPS: ClassVar[float] = 1e-5
-    LARGER_WIDTHS: ClassVar[tuple[int, ...]] = ()
+    LARGE_WIDTHS: ClassVar[tuple[int, ...]] = ()
 
     def check_conditioner(self) -> None:
         """Refuse values that no conditioner can be built from."""
         check_choice("conditioner", self.conditioner, CONDITIONERS)
         check_choice("prism_interaction", self.prism_interaction, INTERACTIONS)
+        if self.mlp_size == "larger":  # as it was called first; policies on the hub may say so
+            self.mlp_size = "large"
         check_choice("mlp_size", self.mlp_size, MLP_SIZES)
         check_degree("prism_degree", self.prism_degree)
         if self.prism_interaction == "linear" and self.prism_degree != 1:
@@ -97,8 +99,8 @@ class ConditionerFields:
         )
 
     def _make_mlp(self, in_features: int, out_features: int) -> MLPConditioner:
-        if self.mlp_size == "larger":
-            return MLPConditioner(in_features, self.LARGER_WIDTHS, out_features)
+        if self.mlp_size == "large":
+            return MLPConditioner(in_features, self.LARGE_WIDTHS, out_features)
         return MLPConditioner(
             in_features,
             matched_widths(lambda: self._make_prism(in_features, out_features)),

@@ -77,7 +77,7 @@ def matched_widths(make_reference: Callable[[], PolynomialConditioner]) -> tuple
     raise InputError(
         f"No MLP {reference.in_features}-...-{reference.out_features} of three layers comes within "
         f"0.1 % of the {count_parameters(reference):,} parameters of PRISM. Choose another "
-        "prism_latent, or mlp_size='larger'."
+        "prism_latent, or mlp_size='large'."
     )
 
 
