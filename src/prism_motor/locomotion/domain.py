@@ -44,8 +44,8 @@ class LocomotionDomain(Domain):
     }
 
     @property
-    def presets(self) -> Iterable[str]:
-        """Names of all presets."""
+    def presets(self) -> Mapping[str, Any]:
+        """All presets by name."""
         return PRESETS
 
     @property
@@ -79,20 +79,12 @@ class LocomotionDomain(Domain):
         """Return the settings whose fields are flags: those of what a control matches."""
         return make_config(preset, self.arm_name(arm), match=False)
 
-    def run_name(self, config: LocomotionConfig) -> str:  # type: ignore[override]
-        """Return PRESET-ARM-SEED."""
-        return f"{config.preset}-{config.arm}-{config.seed}"
-
-    def task_name(self, config: LocomotionConfig) -> str:  # type: ignore[override]
-        """Name the preset, which a task belongs to."""
-        return config.preset
-
     def summary(self, trainer: Trainer) -> str:
         """Say what is trained, with how many environments."""
         config: LocomotionConfig = trainer.config
         return f"{config.arm} on {config.preset}, {config.envs} environments"
 
-    def trainer(self, config: LocomotionConfig, rank: Rank) -> Trainer:  # type: ignore[override]
+    def trainer(self, config: LocomotionConfig, rank: Rank) -> Trainer:
         """Make the PPO trainer."""
         from prism_motor.locomotion.trainer import WalkingTrainer
 

@@ -39,8 +39,8 @@ class ManipulationDomain(Domain):
     arm_aliases: ClassVar[Mapping[str, str]] = {"mlp": "mlp-matched", "mlp-larger": "mlp-large"}
 
     @property
-    def presets(self) -> Iterable[str]:
-        """Names of all presets."""
+    def presets(self) -> Mapping[str, Any]:
+        """All presets by name."""
         return PRESETS
 
     @property
@@ -73,7 +73,7 @@ class ManipulationDomain(Domain):
         arm = self.arm_name(arm)
         return make_config(preset, arm, seed=seed, name=name, overrides=overrides)
 
-    def prepare(self, config: ManipulationConfig) -> ManipulationConfig:  # type: ignore[override]
+    def prepare(self, config: ManipulationConfig) -> ManipulationConfig:
         """Find out the sizes that the task gives a policy, and where its demonstrations are."""
         from prism_motor.manipulation.data import environment_of
         from prism_motor.manipulation.tasks import find_task
@@ -97,17 +97,17 @@ class ManipulationDomain(Domain):
                 environment.close()
         return replace(config, task=task, demos=demos)
 
-    def planned(self, config: ManipulationConfig) -> ManipulationConfig:  # type: ignore[override]
+    def planned(self, config: ManipulationConfig) -> ManipulationConfig:
         """Return the settings without what only the task knows."""
         return replace(config, task=replace(config.task, state=0, objects=0, action=0, cameras=()))
 
-    def run_name(self, config: ManipulationConfig) -> str:  # type: ignore[override]
+    def run_name(self, config: ManipulationConfig) -> str:
         """Return SUITE-TASK-PRESET-ARM-SEED."""
         return f"{self.task_name(config)}-{config.preset}-{config.arm}-{config.seed}".replace(
             " ", "-"
         )
 
-    def task_name(self, config: ManipulationConfig) -> str:  # type: ignore[override]
+    def task_name(self, config: ManipulationConfig) -> str:
         """Name suite and task."""
         return f"{config.task.suite} {config.task.name}"
 
@@ -119,7 +119,7 @@ class ManipulationDomain(Domain):
             f"{config.arm} on {self.task_name(config)}, preset {config.preset}, {size:,} parameters"
         )
 
-    def trainer(self, config: ManipulationConfig, rank: Rank) -> Trainer:  # type: ignore[override]
+    def trainer(self, config: ManipulationConfig, rank: Rank) -> Trainer:
         """Read the demonstrations and make the trainer."""
         from prism_motor.manipulation.data import load_for
         from prism_motor.manipulation.diffusion.trainer import HandlingTrainer
