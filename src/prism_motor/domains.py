@@ -19,13 +19,13 @@ from prism_motor._plugins import load_plugins
 from prism_motor._registry import Registry
 from prism_motor.arms import REFERENCE
 from prism_motor.runs.configs import apply_overrides
+from prism_motor.train.config import EvaluationConfig, RunConfig
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from prism_motor.runs import Run
     from prism_motor.statistics.claims import Measure
-    from prism_motor.train.config import EvaluationConfig, RunConfig
     from prism_motor.train.distributed import Rank
 
 State = tuple[dict[str, "Tensor"], dict[str, Any]]
@@ -100,22 +100,26 @@ class Domain(ABC):
     """Its name in commands and as ``kind`` in config.json."""
     title: ClassVar[str]
     """What policies of it do, for headings: ``Walking``."""
-    config: ClassVar[type[RunConfig]]
+    config: ClassVar[type[RunConfig]] = RunConfig
     """Settings of a run."""
-    evaluation: ClassVar[type[EvaluationConfig]]
+    evaluation: ClassVar[type[EvaluationConfig]] = EvaluationConfig
     """Settings of an evaluation: the flags of ``prism eval`` and keys of a campaign file."""
     episode: ClassVar[type]
     """One evaluated episode; its class variable ``KEY`` names the fields that identify it."""
-    conditions: ClassVar[tuple[str, ...]]
+    conditions: ClassVar[tuple[str, ...]] = ("nominal",)
     """Names of all conditions; the first changes nothing."""
     measures: ClassVar[tuple[Measure, ...]]
     """What is measured about an episode; the first is a rate."""
-    weights: ClassVar[str]
+    weights: ClassVar[str] = "policy."
     """What the names of the policy's tensors in a checkpoint begin with."""
     process_tensors: ClassVar[tuple[str, ...]] = ("torch_rng",)
     """What the names of tensors begin with that differ between data-parallel processes."""
-    tuning_metric: ClassVar[tuple[str, bool]]
+    tuning_metric: ClassVar[tuple[str, bool]] = ("loss", False)
     """The metric that tuning runs are scored by, and whether more of it is better."""
+    presets: ClassVar[Mapping[str, Any]]
+    """Presets by name; :meth:`make_config` knows what they are."""
+    arms: ClassVar[Iterable[str]]
+    """Names of all arms."""
     default_preset: ClassVar[str]
     """Preset unless another is named."""
     short_flags: ClassVar[Mapping[str, str]] = {}
@@ -126,16 +130,6 @@ class Domain(ABC):
     """The arm that others are compared with."""
     arm_aliases: ClassVar[Mapping[str, str]] = {}
     """Former names of arms."""
-
-    @property
-    @abstractmethod
-    def presets(self) -> Mapping[str, Any]:
-        """All presets by name."""
-
-    @property
-    @abstractmethod
-    def arms(self) -> Iterable[str]:
-        """Names of all arms."""
 
     def arm_name(self, name: str) -> str:
         """Return the present name of an arm."""

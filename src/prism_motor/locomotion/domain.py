@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +31,7 @@ class LocomotionDomain(Domain):
     weights = "actor."
     process_tensors = ("env.", "torch_rng")
     tuning_metric = ("reward_per_second", True)
+    presets = PRESETS
     default_preset = "laptop"
     short_flags: ClassVar[Mapping[str, str]] = {"--degree": "--actor.degree"}
     renamed_flags: ClassVar[Mapping[str, str]] = {
@@ -44,13 +45,8 @@ class LocomotionDomain(Domain):
     }
 
     @property
-    def presets(self) -> Mapping[str, Any]:
-        """All presets by name."""
-        return PRESETS
-
-    @property
-    def arms(self) -> Iterable[str]:
-        """Names of all arms."""
+    def arms(self) -> list[str]:  # type: ignore[override]
+        """Names of all arms, those of a user's actors among them."""
         return arm_names()
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:

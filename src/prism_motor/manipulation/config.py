@@ -174,7 +174,6 @@ class HandlingEvaluation(EvaluationConfig):
         super().__post_init__()
         for condition in self.conditions:
             find_perturbation(condition)
-        check_size("evaluation", "episodes", self.episodes)
         for name in ("linger", "videos", "workers"):
             if getattr(self, name) < 0:
                 raise InputError(

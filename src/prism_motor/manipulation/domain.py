@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -33,20 +33,12 @@ class ManipulationDomain(Domain):
     conditions = tuple(PERTURBATIONS)
     weights = "policy."
     tuning_metric = ("loss", False)
+    presets = PRESETS
+    arms = tuple(ARMS)
     default_preset = "state"
     short_flags: ClassVar[Mapping[str, str]] = {"--suite": "--task.suite", "--task": "--task.name"}
     renamed_flags: ClassVar[Mapping[str, str]] = {"--conditioner": "--arm", "--steps": "--updates"}
     arm_aliases: ClassVar[Mapping[str, str]] = {"mlp": "mlp-matched", "mlp-larger": "mlp-large"}
-
-    @property
-    def presets(self) -> Mapping[str, Any]:
-        """All presets by name."""
-        return PRESETS
-
-    @property
-    def arms(self) -> Iterable[str]:
-        """Names of all arms."""
-        return ARMS
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
         """Rename what earlier versions called otherwise."""
