@@ -1,0 +1,95 @@
+"""What reports must know about walking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from prism_motor.locomotion.conditions import CONDITIONS
+from prism_motor.locomotion.config import TrainConfig
+from prism_motor.reporting import MINUTES, Axis, Quantity, ReportSpec
+from prism_motor.runs.configs import from_dict
+from prism_motor.statistics import Measure
+
+MEASURES = (
+    Measure("survived", "survival", "%", 1, True, 100.0),
+    Measure("linear_error", "linear error", "m/s", 3, False),
+    Measure("yaw_error", "yaw error", "rad/s", 3, False),
+    Measure("episode_return", "return", "", 1, True),
+    Measure("seconds", "episode length", "s", 1, True),
+    Measure("swing_apex", "swing apex", "cm", 1, None, 100.0),
+    Measure("double_support", "double support", "%", 1, None, 100.0),
+    Measure("speed_ratio", "speed / commanded", "", 2, None),
+)
+"""What is measured about an episode, the paper's Table 1 first. The last three distinguish walking
+from shuffling; none of them is better high or low as such."""
+
+
+class WalkingReport(ReportSpec):
+    """Policies that walk."""
+
+    kind = "locomotion"
+    aliases = {"mlp-larger": "mlp-matched", "gated": "prism", "residual": "prism-residual"}
+    measures = MEASURES
+    robust = ("survived", "linear_error", "yaw_error")
+    run_measures = ("survived", "linear_error", "yaw_error", "speed_ratio")
+    conditions = tuple(CONDITIONS)
+    plain_title = "Nominal condition"
+    other_conditions = "other conditions"
+    away = "Away from nominal:"
+    iqm_over_conditions = True
+    portrait_subject = "Walking"
+    curves = (
+        Quantity("reward_per_second", "reward per second", "1/s"),
+        Quantity("linear_error", "linear error", "m/s"),
+        Quantity("seconds_between_falls", "time between falls", "s", log_scale=True, of_rates=True),
+    )
+    axes = (Axis("samples", "million samples", 1e-6), MINUTES)
+    free = ("seed", "threads", "iterations", "checkpoint_every", "keep_checkpoints")
+    network = "actor"
+    usual = {"actor.degree": 2}
+
+    def read_config(self, data: dict[str, Any], where: str) -> TrainConfig:
+        """Return the settings of a run from its config.json, with present names."""
+        config = from_dict(TrainConfig, data, where)
+        return replace(config, arm=self.arm(config.arm))
+
+    def updates(self, config: TrainConfig) -> int:
+        """Return how many updates were planned."""
+        return config.iterations
+
+    def title(self, configs: Sequence[TrainConfig]) -> str:
+        """Return what the task of some runs is called."""
+        presets = sorted({config.preset for config in configs})
+        return f"{' and '.join(presets)} ({configs[0].task.robot})"
+
+    def parameters(self, config: TrainConfig) -> int:
+        """Return the parameters of the actor."""
+        from prism_motor.locomotion.presets import observation_size
+        from prism_motor.nn import build_actor, count_parameters
+
+        inputs, outputs = observation_size(config.task)
+        return count_parameters(build_actor(config.actor, inputs, outputs))
+
+    def samples_per_update(self, config: TrainConfig) -> int:
+        """Return the control steps of all environments in one update."""
+        return config.samples_per_iteration
+
+    def extent(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
+        """Say how many episodes of how many environments were evaluated."""
+        return f"{protocol['envs']} × {protocol['episodes']} episodes"
+
+    def portrait(self, found: Mapping[str, str]) -> str:
+        """Say how an arm walks; a shuffle must not pass for a walk."""
+        text = f"survives {found['survived']} %"
+        if {"speed_ratio", "swing_apex"} <= found.keys():
+            text += (
+                f" at {found['speed_ratio']} of the commanded speed (swing apex "
+                f"{found['swing_apex']} cm, double support {found['double_support']} %)"
+            )
+        return text
+
+
+REPORT = WalkingReport()
+"""The one object of this domain."""
