@@ -27,6 +27,7 @@ SPECS: dict[str, str] = {
 }
 """Where the spec of each kind of run is found."""
 
+
 class Variant(NamedTuple):
     """How a trained policy was executed in an evaluation; different ways are never mixed."""
 

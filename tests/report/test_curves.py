@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from prism_motor.report.arms import make_sections
-from prism_motor.report.charts import draw_chart, draw_legend, twin_labels
-from prism_motor.report.curves import AXES, QUANTITIES, Axis, Quantity, make_curves
-from prism_motor.report.reading import collect
+from prism_motor.report.charts import draw_chart, twin_labels
+from prism_motor.report.collect import collect
+from prism_motor.report.curves import make_chapter_curves, make_curves
+from prism_motor.reporting import Axis, Quantity, spec_of
 
 from .folders import write_run
 
-REWARD, _, FALLS = QUANTITIES
-SAMPLES, MINUTES = AXES
+REWARD, _, FALLS = spec_of("locomotion").curves
+SAMPLES, MINUTES = spec_of("locomotion").axes
 
 
 def curves(folder, quantity=REWARD, axis=SAMPLES):
@@ -73,27 +74,25 @@ def test_rows_without_a_value_are_left_out(tmp_path):
     (curve,) = curves(tmp_path, quantity, axis)
     assert curve.mean == pytest.approx(1 + curve.x)
     assert curves(tmp_path, Quantity("y", "y", ""), axis) == []
-    assert draw_chart([], quantity, axis, {}) == ""
+    assert make_chapter_curves(make_sections(collect(tmp_path))[0]) is None
 
 
 def test_a_chart_draws_inside_its_frame(tmp_path):
     for seed in (1, 2):
         write_run(tmp_path / str(seed), seed=seed)
     found = curves(tmp_path, FALLS)
-    chart = draw_chart(found, FALLS, SAMPLES, {"gated": "#D55E00"})
-    path = chart.split('class="line" d="M')[1].split('"')[0]
+    chart = draw_chart(found, FALLS, SAMPLES, {"prism": "#D55E00"})
+    path = chart.svg.split('class="line" d="M')[1].split('"')[0]
     points = np.array([point.split(",") for point in path.split()], dtype=float)
     assert points[:, 0].min() >= 36
     assert points[:, 0].max() <= 352
     assert points[:, 1].min() >= 26
     assert points[:, 1].max() <= 200
     assert np.all(np.diff(points[:, 1]) <= 0)  # more time between falls is higher up
-    assert chart.count("band") == 1
-    data = json.loads(chart.split('application/json">')[1].split("<")[0])
-    assert len(data["curves"][0]["mean"]) == len(points)
+    assert chart.svg.count("band") == 1
+    assert len(chart.data["curves"][0]["mean"]) == len(points)
 
 
-def test_arms_that_share_a_colour_are_told_apart_by_dashes():
+def test_arms_that_share_a_colour_are_drawn_with_dashes():
     colours = {"a": "#111111", "b": "#222222", "c": "#111111"}
     assert twin_labels(colours) == {"c"}
-    assert draw_legend(colours).count('class="twin"') == 1

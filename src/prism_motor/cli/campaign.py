@@ -98,7 +98,9 @@ def report(
 
     campaign, folder = _find(file, preset, out)
     names = [arm.name for arm in campaign.arms]
-    default = next((name for name in ("mlp-matched", "mlp-larger", "mlp") if name in names), names[0])
+    default = next(
+        (name for name in ("mlp-matched", "mlp-larger", "mlp") if name in names), names[0]
+    )
     words = ["prism", "campaign", "report", str(folder)]
     words += ["--reference", reference] if reference else []
     made = write_report(

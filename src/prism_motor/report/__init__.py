@@ -10,6 +10,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "text_table", "write_report"]
 
-__getattr__ = lazy(
-    __name__, {"Report": "write", "text_table": "markdown", "write_report": "write"}
-)
+__getattr__ = lazy(__name__, {"Report": "write", "text_table": "markdown", "write_report": "write"})

@@ -177,7 +177,7 @@ def _make_section(
         arms.append(ArmRuns(name, label, settings[key], parameters, ordered, seeds))
     for name in planned.keys() - {*names}:
         arms.append(ArmRuns(name, name, {}, None, {}, tuple(sorted(planned[name]))))
-    arms.sort(key=lambda a: (*arm_order(a.name), a.settings.get("updates", 0), a.parameters or 0))
+    arms.sort(key=_place)
     return ReportSection(spec, title, tuple(arms), (*notes, *_not_alike(title, arms)))
 
 
@@ -219,6 +219,11 @@ def _with_updates(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def arm_order(name: str) -> tuple[int, str]:
     """Return the place of an arm in tables: known ones first, then by name."""
     return (ARM_ORDER.index(name) if name in ARM_ORDER else len(ARM_ORDER), name)
+
+
+def _place(arm: ArmRuns) -> tuple[Any, ...]:
+    updates = arm.settings.get("updates", 0)
+    return (*arm_order(arm.name), updates, arm.parameters or 0, arm.label)
 
 
 def _parameters(run: RunRecord, notes: list[str]) -> int | None:

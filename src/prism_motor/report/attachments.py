@@ -84,7 +84,9 @@ class AttachmentBudget:
         return Attachment(name, kind, data)
 
 
-def find_videos(runs: Sequence[RunRecord], budget: AttachmentBudget) -> list[tuple[RunRecord, Attachment]]:
+def find_videos(
+    runs: Sequence[RunRecord], budget: AttachmentBudget
+) -> list[tuple[RunRecord, Attachment]]:
     """Return the newest videos of every run."""
     found = []
     for run in runs:
@@ -99,7 +101,9 @@ def find_videos(runs: Sequence[RunRecord], budget: AttachmentBudget) -> list[tup
     return found
 
 
-def find_analyses(root: Path, runs: Sequence[RunRecord], budget: AttachmentBudget) -> list[AttachedAnalysis]:
+def find_analyses(
+    root: Path, runs: Sequence[RunRecord], budget: AttachmentBudget
+) -> list[AttachedAnalysis]:
     """Return the analyses of the whole folder, then those of single runs."""
     places = [(root, ""), *((run.path, run.name) for run in runs if run.path != root)]
     return [
@@ -130,7 +134,11 @@ def _read_folder(folder: Path, source: str, budget: AttachmentBudget) -> Iterato
 
 
 def _make(
-    folder: Path, source: str, data: dict[str, Any], pictures: Sequence[Path], budget: AttachmentBudget
+    folder: Path,
+    source: str,
+    data: dict[str, Any],
+    pictures: Sequence[Path],
+    budget: AttachmentBudget,
 ) -> AttachedAnalysis:
     shown = _one_of_each(pictures)
     taken = [budget.take(picture, PICTURES[picture.suffix.lower()]) for picture in shown]

@@ -44,7 +44,9 @@ class Measure:
 
         ``None`` if the episode has no value, e.g. no swing of a foot to measure.
         """
-        found = episode[self.field] if isinstance(episode, Mapping) else getattr(episode, self.field)
+        found = (
+            episode[self.field] if isinstance(episode, Mapping) else getattr(episode, self.field)
+        )
         return None if found is None else self.factor * float(found)
 
     def write(self, value: float, signed: bool = False) -> str:

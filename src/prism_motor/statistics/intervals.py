@@ -53,9 +53,7 @@ def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Esti
     return Estimate(statistics.fmean(values), sd, interval, len(values))
 
 
-def geometric_estimate(
-    values: Sequence[float], *, confidence: float = CONFIDENCE
-) -> Estimate:
+def geometric_estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
     """Return the geometric mean over training seeds and the t interval of the logarithms.
 
     Errors are positive and differ by factors, so their logarithms are what is near normal.
