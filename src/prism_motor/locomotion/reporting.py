@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from prism_motor.locomotion.conditions import CONDITIONS
 from prism_motor.locomotion.config import TrainConfig
@@ -30,7 +30,7 @@ class WalkingReport(ReportSpec):
     """Policies that walk."""
 
     kind = "locomotion"
-    aliases = {"mlp-larger": "mlp-matched", "gated": "prism", "residual": "prism-residual"}
+    aliases: ClassVar = {"mlp-larger": "mlp-matched", "gated": "prism", "residual": "prism-residual"}
     measures = MEASURES
     robust = ("survived", "linear_error", "yaw_error")
     run_measures = ("survived", "linear_error", "yaw_error", "speed_ratio")
@@ -48,7 +48,7 @@ class WalkingReport(ReportSpec):
     axes = (Axis("samples", "million samples", 1e-6), MINUTES)
     free = ("seed", "threads", "iterations", "checkpoint_every", "keep_checkpoints")
     network = "actor"
-    usual = {"actor.degree": 2}
+    usual: ClassVar = {"actor.degree": 2}
 
     def read_config(self, data: dict[str, Any], where: str) -> TrainConfig:
         """Return the settings of a run from its config.json, with present names."""

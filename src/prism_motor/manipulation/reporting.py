@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from prism_motor.manipulation.config import KIND, ImitationConfig
 from prism_motor.manipulation.perturbations import PERTURBATIONS
@@ -26,7 +26,7 @@ class HandlingReport(ReportSpec):
     """Policies that learned from demonstrations."""
 
     kind = KIND
-    aliases = {"mlp": "mlp-matched", "mlp-larger": "mlp-large"}
+    aliases: ClassVar = {"mlp": "mlp-matched", "mlp-larger": "mlp-large"}
     references = ("mlp-matched", "mlp-large", "linear")
     measures = MEASURES
     robust = ("success",)
@@ -47,7 +47,7 @@ class HandlingReport(ReportSpec):
         "keep_checkpoints",
     )  # fmt: skip
     network = "conditioner"
-    usual = {"conditioner.degree": 2}
+    usual: ClassVar = {"conditioner.degree": 2}
 
     def read_config(self, data: dict[str, Any], where: str) -> ImitationConfig:
         """Return the settings of a run from its config.json, with present names."""

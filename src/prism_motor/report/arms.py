@@ -175,8 +175,8 @@ def _make_section(
         seeds = tuple(sorted(everyone | planned.get(name, set())))
         parameters = _parameters(next(iter(ordered.values())), notes)
         arms.append(ArmRuns(name, label, settings[key], parameters, ordered, seeds))
-    for name in planned.keys() - {*names}:
-        arms.append(ArmRuns(name, name, {}, None, {}, tuple(sorted(planned[name]))))
+    absent = planned.keys() - {*names}
+    arms += [ArmRuns(name, name, {}, None, {}, tuple(sorted(planned[name]))) for name in absent]
     arms.sort(key=_place)
     return ReportSection(spec, title, tuple(arms), (*notes, *_not_alike(title, arms)))
 
