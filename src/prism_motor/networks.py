@@ -44,17 +44,17 @@ def _mlp(in_features: int, hidden: tuple[int, ...], out_features: int) -> Callab
 
 NETWORKS: tuple[NamedNetwork, ...] = (
     NamedNetwork("g1/mlp", _g1("mlp"), 527_244, "527K (Table 8)"),
-    NamedNetwork("g1/mlp-larger", _g1("mlp", hidden=(816, 352, 160)), 922_092, "922K (Table 8)"),
-    NamedNetwork("g1/mlp-larger-gated", _g1("mlp", hidden=(648, 328, 160)), 724_932, ""),
+    NamedNetwork("g1/mlp-large", _g1("mlp", hidden=(816, 352, 160)), 922_092, "922K (Table 8)"),
+    NamedNetwork("g1/mlp-matched", _g1("mlp", hidden=(648, 328, 160)), 724_932, ""),
     NamedNetwork("g1/mlp-wide", _g1("mlp", hidden=(928, 384, 224)), 1_100_844, ""),
     NamedNetwork("g1/mlp-deep", _g1("mlp", hidden=(768, 512, 256, 128)), 1_101_708, ""),
-    NamedNetwork("g1/gated-degree1", _g1("gated", degree=1), 543_884, ""),
-    NamedNetwork("g1/gated", _g1("gated"), 724_876, ""),
-    NamedNetwork("g1/gated-degree3", _g1("gated", degree=3), 905_868, ""),
-    NamedNetwork("g1/gated-r334", _g1("gated", latent=334, hidden=(513, 256, 128)), 921_715, ""),
-    NamedNetwork("g1/residual-degree1", _g1("residual", degree=1), 790_412, ""),
-    NamedNetwork("g1/residual", _g1("residual"), 921_996, "922K (Table 8)"),
-    NamedNetwork("g1/residual-degree3", _g1("residual", degree=3), 1_053_580, ""),
+    NamedNetwork("g1/prism-degree1", _g1("prism", degree=1), 543_884, ""),
+    NamedNetwork("g1/prism", _g1("prism"), 724_876, ""),
+    NamedNetwork("g1/prism-degree3", _g1("prism", degree=3), 905_868, ""),
+    NamedNetwork("g1/prism-r334", _g1("prism", latent=334, hidden=(513, 256, 128)), 921_715, ""),
+    NamedNetwork("g1/prism-residual-degree1", _g1("prism-residual", degree=1), 790_412, ""),
+    NamedNetwork("g1/prism-residual", _g1("prism-residual"), 921_996, "922K (Table 8)"),
+    NamedNetwork("g1/prism-residual-degree3", _g1("prism-residual", degree=3), 1_053_580, ""),
     NamedNetwork(
         "g1/critic", partial(build_actor, "mlp", 219, 1, hidden=CRITIC_HIDDEN), 398_849, ""
     ),
@@ -64,7 +64,7 @@ NETWORKS: tuple[NamedNetwork, ...] = (
         "smolvla/prism", PolynomialConditioner.smolvla, 1_910_400, "451.925M whole policy"
     ),
     NamedNetwork(
-        "smolvla/mlp-larger", _mlp(32, (2048, 2048), 960), 6_230_976, "456.245M whole policy"
+        "smolvla/mlp-large", _mlp(32, (2048, 2048), 960), 6_230_976, "456.245M whole policy"
     ),
     NamedNetwork("bfm-zero/prism", PolynomialConditioner.bfm_zero, 555_768, "32.665M whole policy"),
 )

@@ -3,11 +3,11 @@
 A task of one's own, on the environment of a registered one::
 
     from mjlab.tasks.registry import load_env_cfg, load_rl_cfg, register_mjlab_task
-    from prism_motor.integrations.mjlab import GatedModelCfg
+    from prism_motor.integrations.mjlab import PrismModelCfg
 
     task = "Mjlab-Velocity-Flat-Unitree-G1"
     agent = load_rl_cfg(task)
-    agent.actor = GatedModelCfg(
+    agent.actor = PrismModelCfg(
         hidden_dims=agent.actor.hidden_dims,
         obs_normalization=agent.actor.obs_normalization,
         latent=256,
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prism_motor._extras import MissingExtraError
-from prism_motor.nn import GatedActorConfig, ResidualActorConfig
+from prism_motor.nn import PrismActorConfig, ResidualActorConfig
 
 try:
     from mjlab.rl import RslRlModelCfg  # pyright: ignore[reportMissingImports]
@@ -37,26 +37,26 @@ from prism_motor.integrations.rsl_rl import GAUSSIAN
 
 
 @dataclass
-class GatedModelCfg(RslRlModelCfg):
-    """The actor of the paper's Section 3 (:class:`prism_motor.nn.GatedActorConfig`)."""
+class PrismModelCfg(RslRlModelCfg):
+    """The actor of the paper's Section 3 (:class:`prism_motor.nn.PrismActorConfig`)."""
 
-    class_name: str = "prism_motor.integrations.rsl_rl:GatedModel"
+    class_name: str = "prism_motor.integrations.rsl_rl:PrismModel"
     """Resolved by rsl_rl."""
-    hidden_dims: tuple[int, ...] = GatedActorConfig.hidden
+    hidden_dims: tuple[int, ...] = PrismActorConfig.hidden
     """Hidden widths of the trunk."""
     distribution_cfg: dict[str, Any] | None = field(default_factory=lambda: dict(GAUSSIAN))
     """Action distribution."""
-    latent: int = GatedActorConfig.latent
+    latent: int = PrismActorConfig.latent
     """Width of the interaction stage."""
-    degree: int = GatedActorConfig.degree
+    degree: int = PrismActorConfig.degree
     """Polynomial degree of the interaction stage."""
-    interaction: str = GatedActorConfig.interaction
+    interaction: str = PrismActorConfig.interaction
     """Interaction layer by name; the alternatives make ablation arms."""
-    gate_init: float = GatedActorConfig.gate_init
+    gate_init: float = PrismActorConfig.gate_init
     """Initial gates."""
-    warmup: int = GatedActorConfig.warmup
+    warmup: int = PrismActorConfig.warmup
     """PPO updates over which the products fade in, 0 for none."""
-    bound: float | None = GatedActorConfig.bound
+    bound: float | None = PrismActorConfig.bound
     """Bounded mode for half precision."""
 
 

@@ -3,7 +3,7 @@
 The ``actor`` entry of the runner's config, ready to paste (omitted keys take the values shown)::
 
     "actor": {
-        "class_name": "prism_motor.integrations.rsl_rl:GatedModel",
+        "class_name": "prism_motor.integrations.rsl_rl:PrismModel",
         "hidden_dims": [512, 256, 128],
         "activation": "elu",
         "obs_normalization": False,
@@ -29,13 +29,19 @@ from __future__ import annotations
 
 import copy
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import nn
 
 from prism_motor._extras import missing_extra
-from prism_motor.nn import ActorConfig, GatedActorConfig, ResidualActorConfig, advance_warmup
+from prism_motor.nn import (
+    ACTORS,
+    ActorConfig,
+    PrismActorConfig,
+    ResidualActorConfig,
+    advance_warmup,
+)
 from prism_motor.nn.checks import check_choice
 
 try:
@@ -73,7 +79,7 @@ class PolynomialModel(MLPModel):
     State dict: as :class:`rsl_rl.models.MLPModel`, plus ``encoder.*``.
     """
 
-    config_class: ClassVar[type[ActorConfig]]
+    config_class: type[ActorConfig]
 
     def __init__(
         self,
@@ -172,16 +178,28 @@ class PolynomialModel(MLPModel):
         return exported
 
 
-class GatedModel(PolynomialModel):
-    """The actor of the paper's Section 3; options are those of :class:`GatedActorConfig`."""
+class PrismModel(PolynomialModel):
+    """The actor of the paper's Section 3; options are those of :class:`PrismActorConfig`."""
 
-    config_class = GatedActorConfig
+    config_class = PrismActorConfig
+
+
+GatedModel = PrismModel
+"""The former name of :class:`PrismModel`, for configs that say so."""
 
 
 class ResidualModel(PolynomialModel):
     """The actor of the paper's Table 1; options are those of :class:`ResidualActorConfig`."""
 
     config_class = ResidualActorConfig
+
+
+class ActorModel(PolynomialModel):
+    """Any actor of :data:`prism_motor.nn.ACTORS`, by the key ``actor``, with its options."""
+
+    def __init__(self, *arguments: Any, actor: str, **options: Any) -> None:
+        self.config_class = ACTORS[check_choice("actor", actor, ACTORS)]
+        super().__init__(*arguments, **options)
 
 
 def _finish_update(model: PolynomialModel, *_: Any) -> None:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from prism_motor._errors import InputTypeError
 from prism_motor._extras import missing_extra
-from prism_motor.nn import GatedActorConfig
+from prism_motor.nn import PrismActorConfig
 
 try:
     from gymnasium import spaces
@@ -58,7 +58,7 @@ class PolynomialExtractor(BaseFeaturesExtractor):
         gate_init: float = 0.01,
         bound: float | None = None,
     ) -> None:
-        config = GatedActorConfig(
+        config = PrismActorConfig(
             activation=activation,
             latent=features_dim,
             degree=degree,
@@ -111,7 +111,7 @@ class PrismActorCriticPolicy(ActorCriticPolicy):
         activation_fn: type[nn.Module] = nn.Tanh,
         **kwargs: Any,
     ) -> None:
-        self.encoder_config = GatedActorConfig(
+        self.encoder_config = PrismActorConfig(
             activation=activation_fn.__name__.lower(),
             latent=latent,
             degree=degree,

@@ -1,13 +1,15 @@
-"""Settings of a training run."""
+"""Settings of a walking run and of its evaluation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from prism_motor._checks import check_choice, check_size
 from prism_motor._errors import InputError
+from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn import ActorConfig
-from prism_motor.nn.checks import check_choice, check_size
+from prism_motor.train.config import EvaluationConfig, RunConfig
 
 
 @dataclass(frozen=True)
@@ -15,9 +17,9 @@ class PPOConfig:
     """Proximal policy optimisation, as rsl_rl implements it."""
 
     steps: int = 60
-    """Control steps per environment and iteration."""
+    """Control steps per environment and update."""
     epochs: int = 2
-    """Passes over the samples of an iteration."""
+    """Passes over the samples of an update."""
     minibatches: int = 4
     """Gradient steps per pass."""
     learning_rate: float = 1e-5
@@ -59,14 +61,11 @@ class PPOConfig:
             raise InputError(f"ppo: learning_rate must be above zero, got {self.learning_rate}.")
 
 
-@dataclass(frozen=True)
-class TrainConfig:
-    """A training run, enough to repeat it."""
+@dataclass(frozen=True, kw_only=True)
+class LocomotionConfig(RunConfig):
+    """A run that learns to walk by reinforcement learning."""
 
-    preset: str
-    """Name of the preset that the settings came from."""
-    arm: str
-    """Name of the arm of a comparison: mlp, mlp-larger, gated, residual."""
+    kind: str = "locomotion"
     task: TaskConfig
     """The task."""
     actor: ActorConfig
@@ -77,22 +76,34 @@ class TrainConfig:
     """The learner."""
     envs: int = 4096
     """Environments stepped at once, by all processes together."""
-    iterations: int = 3001
-    """Policy updates."""
-    seed: int = 1
-    """Seed of everything random."""
-    threads: int = 1
-    """Threads of the simulation and of torch; part of what makes a run exact."""
-    checkpoint_every: int = 100
-    """Iterations between checkpoints."""
-    keep_checkpoints: int = 3
-    """How many of the newest checkpoints are kept."""
 
     def __post_init__(self) -> None:
-        for name in ("envs", "iterations", "threads", "checkpoint_every", "keep_checkpoints"):
-            check_size("run", name, getattr(self, name))
+        super().__post_init__()
+        check_size("run", "envs", self.envs)
+        for width in self.critic_hidden:
+            check_size("run", "every width of critic_hidden", width)
 
     @property
-    def samples_per_iteration(self) -> int:
-        """Control steps of all environments in one iteration."""
+    def samples_per_update(self) -> int:
+        """Control steps of all environments in one update."""
         return self.envs * self.ppo.steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class WalkingEvaluation(EvaluationConfig):
+    """How a walking policy is evaluated: the first episodes of every environment count."""
+
+    conditions: tuple[str, ...] = ("nominal",)
+    """Any of nominal, low-friction, payload, pushes, training."""
+    seeds: tuple[int, ...] = (101, 102, 103)
+    """Evaluation seeds."""
+    envs: int = 100
+    """Environments per seed."""
+    episodes: int = 2
+    """Episodes of each environment, the first ones."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for condition in self.conditions:
+            find_condition(condition)
+        check_size("evaluation", "envs", self.envs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -46,6 +46,8 @@ class Protocol:
 @dataclass(frozen=True)
 class Episode:
     """What is kept of one episode; errors are means over its steps, all before the reset."""
+
+    KEY: ClassVar = ("environment", "episode")
 
     condition: str
     """Name of the condition."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -13,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
+from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.export import export_onnx, runner
 from prism_motor.locomotion.contract import make_contract
@@ -22,6 +21,8 @@ from prism_motor.locomotion.policy import Policy, load_policy
 from prism_motor.locomotion.presets import observation_size
 from prism_motor.runs import collect_provenance, to_dict
 from prism_motor.runs.atomic import write_json, write_text
+from prism_motor.runs.layout import EXPORT, PROVENANCE
+from prism_motor.runs.weights import hash_weights
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import scene_xml
 
@@ -48,11 +49,9 @@ def export_run(run: Path, out: Path | None = None, step: int | None = None) -> P
         import onnxruntime  # noqa: F401 - say so before the slow part
     except ImportError as error:
         raise missing_extra("prism export", "deploy", error) from error
-    target = out or run / "export"
+    target = out or run / EXPORT
     if target.exists() and not _replaceable(target):
-        raise FileExistsError(
-            f"{target} exists and is not an export. Choose another folder with --out."
-        )
+        raise InputError(f"{target} exists and is not an export. Choose another folder with --out.")
     policy = load_policy(run, step)
     contract = make_contract(policy.config.task, _provenance(run, policy))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -92,24 +91,15 @@ def _write(policy: Policy, contract: dict[str, Any], folder: Path) -> None:
 def _provenance(run: Path, policy: Policy) -> dict[str, Any]:
     keys = ("created", "prism", "commit", "uncommitted_changes", "packages")
     exported = collect_provenance()
-    file = run / "provenance.json"
+    file = run / PROVENANCE
     trained = json.loads(file.read_text()) if file.exists() else {}
     return {
-        "policy_sha256": policy_hash(policy.module),
+        "policy_sha256": hash_weights(policy.module.state_dict()),
         "checkpoint": policy.step,
         "trained": {key: trained.get(key) for key in keys},
         "exported": {key: exported[key] for key in keys},
         "config": to_dict(policy.config),
     }
-
-
-def policy_hash(module: nn.Module) -> str:
-    """Return the SHA-256 of all weights and buffers, by name."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def measure_latency(export: Path, calls: int = 1000) -> Latency:

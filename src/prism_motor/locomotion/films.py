@@ -12,7 +12,7 @@ from torch import Tensor
 
 from prism_motor.locomotion.presets import observation_size
 from prism_motor.locomotion.tasks import TASKS
-from prism_motor.locomotion.trainer import Trainer
+from prism_motor.locomotion.trainer import WalkingTrainer
 from prism_motor.locomotion.video import Film, VideoConfig
 from prism_motor.sim.rendering import RenderingError
 from prism_motor.sim.video_files import write_video
@@ -35,7 +35,7 @@ class Films:
     def __init__(
         self,
         folder: Path,
-        trainer: Trainer,
+        trainer: WalkingTrainer,
         every: int,
         say: Callable[[str], None],
         settings: VideoConfig = SETTINGS,
@@ -44,23 +44,23 @@ class Films:
         self.say, self.settings = say, settings
 
     def __call__(self, row: dict[str, float]) -> None:
-        """Film after an iteration, if it is time."""
-        iteration = int(row["iteration"])
-        if iteration % self.every:
+        """Film after an update, if it is time."""
+        update = int(row["update"])
+        if update % self.every:
             return
         try:
             with torch.random.fork_rng(devices=[]):
-                self._film(iteration)
+                self._film(update)
         except Exception as error:  # hours of training are worth more than a film
-            self.say(f"No film of update {iteration}: {error} Training goes on.")
+            self.say(f"No film of update {update}: {error} Training goes on.")
 
-    def _film(self, iteration: int) -> None:
+    def _film(self, update: int) -> None:
         config = self.trainer.config
         policy = self.trainer.ppo._raw_actor.as_onnx(verbose=False).eval()  # a copy
-        title = f"{config.arm}, {config.preset}, seed {config.seed}, update {iteration}"
+        title = f"{config.arm}, {config.preset}, seed {config.seed}, update {update}"
         film = Film(policy, config.task, self.settings, title)
         with closing(iter(film)) as pictures:
-            write_video(self.folder / f"{iteration:08d}.mp4", pictures, film.rate)
+            write_video(self.folder / f"{update:08d}.mp4", pictures, film.rate)
 
 
 def check_films() -> None:

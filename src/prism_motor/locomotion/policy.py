@@ -9,16 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from prism_motor.locomotion.config import TrainConfig
+from prism_motor.domains import open_run, require_domain
+from prism_motor.locomotion.config import LocomotionConfig
 from prism_motor.locomotion.ppo import make_actor
-from prism_motor.runs import Run, RunError, from_dict
+from prism_motor.runs import RunError
+from prism_motor.runs.checkpoints import select
 
 
 @dataclass(frozen=True)
 class Policy:
     """A trained policy: observation history to action mean."""
 
-    config: TrainConfig
+    config: LocomotionConfig
     """How it was trained."""
     step: int
     """Policy updates it has had."""
@@ -40,20 +42,11 @@ def load_policy(path: str | Path, step: int | None = None) -> Policy:
         path: The run folder, or the name of a shipped policy.
         step: Which checkpoint; the newest by default.
     """
-    run = Run.open(path)
-    if run.config.get("kind") == "manipulation":
-        raise RunError(
-            f"{run.path} learned manipulation from demonstrations, and this is for policies that "
-            "walk. Such a policy has prism eval (--videos for films), contact, probe and report."
-        )
-    config = from_dict(TrainConfig, run.config, where=f"{run.path / 'config.json'}")
+    require_domain(path, "locomotion", "this")
+    run, _, config = open_run(path)
     checkpoint = run.load(step)
     actor = make_actor(config)
-    weights = {
-        name.removeprefix("actor."): tensor
-        for name, tensor in checkpoint.tensors.items()
-        if name.startswith("actor.")
-    }
+    weights = select(checkpoint.tensors, "actor.")
     try:
         actor.load_state_dict(weights)
     except RuntimeError as error:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from prism_motor._extras import missing_extra
-from prism_motor.locomotion.config import PPOConfig, TrainConfig
+from prism_motor.locomotion.config import LocomotionConfig, PPOConfig
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.mirror import augment
 from prism_motor.locomotion.presets import observation_size
@@ -23,16 +23,12 @@ try:
     from rsl_rl.utils import resolve_callable
     from tensordict import TensorDict
 except ImportError as error:
-    raise missing_extra("prism_motor.learn", "locomotion", error) from error
-
-_MODELS = {
-    "mlp": "MLPModel",
-    "gated": "prism_motor.integrations.rsl_rl:GatedModel",
-    "residual": "prism_motor.integrations.rsl_rl:ResidualModel",
-}
+    raise missing_extra("Learning to walk", "locomotion", error) from error
 
 
-def make_ppo(config: TrainConfig, env: VelocityEnv, parallel: dict[str, int] | None = None) -> PPO:
+def make_ppo(
+    config: LocomotionConfig, env: VelocityEnv, parallel: dict[str, int] | None = None
+) -> PPO:
     """Build rsl_rl's PPO for a task.
 
     Args:
@@ -69,7 +65,7 @@ class _Augmentation(Symmetry):
         return torch.zeros(())
 
 
-def make_actor(config: TrainConfig) -> MLPModel:
+def make_actor(config: LocomotionConfig) -> MLPModel:
     """Build the policy network alone, as it is trained, with random weights."""
     inputs, outputs = observation_size(config.task)
     observations = TensorDict({"policy": torch.zeros(1, inputs)}, batch_size=[1])
@@ -80,14 +76,19 @@ def make_actor(config: TrainConfig) -> MLPModel:
 
 def _actor_settings(actor: ActorConfig, ppo: PPOConfig) -> dict[str, Any]:
     settings: dict[str, Any] = {
-        "class_name": _MODELS[actor.name],
+        "class_name": "MLPModel",
         "hidden_dims": list(actor.hidden),
         "activation": actor.activation,
         "obs_normalization": ppo.normalise_observations,
         "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": ppo.initial_std},
     }
-    shared = ("hidden", "activation")
-    settings |= {f.name: getattr(actor, f.name) for f in fields(actor) if f.name not in shared}
+    if actor.name != "mlp":
+        shared = ("hidden", "activation")
+        settings |= {f.name: getattr(actor, f.name) for f in fields(actor) if f.name not in shared}
+        settings |= {
+            "class_name": "prism_motor.integrations.rsl_rl:ActorModel",
+            "actor": actor.name,
+        }
     return settings
 
 

@@ -1,67 +1,63 @@
-"""Training presets and the arms of a comparison, as data."""
+"""Presets of learning to walk and the arms of a comparison, as data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from prism_motor.locomotion.config import PPOConfig, TrainConfig
+from prism_motor._checks import check_choice
+from prism_motor._registry import Registry
+from prism_motor.locomotion.config import LocomotionConfig, PPOConfig
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.locomotion.tasks import TASKS
-from prism_motor.nn import (
-    ActorConfig,
-    GatedActorConfig,
-    ResidualActorConfig,
-    build_actor,
-    matched_mlp,
-)
-from prism_motor.nn.checks import check_choice
+from prism_motor.nn import ACTORS, ActorConfig, ResidualActorConfig, build_actor, matched_mlp
 from prism_motor.runs.configs import ConfigError, apply_overrides, flatten
-
-ARMS = ("mlp", "mlp-larger", "gated", "residual")
-"""Arms by name; ``mlp-larger`` is the plain MLP with as many parameters as ``gated``."""
 
 
 @dataclass(frozen=True)
-class Preset:
+class WalkingPreset:
     """What a preset fixes for every arm."""
 
     hidden: tuple[int, ...]
     """Hidden widths of the actor's trunk."""
+    large: tuple[int, ...]
+    """Hidden widths of the paper's larger MLP."""
     latent: int
     """Width of the interaction stage."""
     critic_hidden: tuple[int, ...]
     """Hidden widths of the critic."""
     envs: int
     """Environments."""
-    iterations: int
+    updates: int
     """Policy updates."""
     checkpoint_every: int
-    """Iterations between checkpoints."""
+    """Updates between checkpoints."""
     warmup: int
     """Policy updates over which the residual actor's polynomial fades in."""
     ppo: PPOConfig
     """The learner."""
 
 
-_PAPER = Preset(
+_PAPER = WalkingPreset(
     hidden=(512, 256, 128),
+    large=(816, 352, 160),
     latent=256,
     critic_hidden=(768, 256, 128),
     envs=4096,
-    iterations=3001,
+    updates=3001,
     checkpoint_every=100,
     warmup=500,
     ppo=PPOConfig(),
 )
 
-_LAPTOP = Preset(
+_LAPTOP = WalkingPreset(
     hidden=(256, 128, 64),
+    large=(408, 176, 80),
     latent=96,
     critic_hidden=(256, 128, 64),
     envs=256,
-    iterations=1000,
+    updates=1000,
     checkpoint_every=25,
     warmup=150,
     ppo=PPOConfig(
@@ -81,27 +77,30 @@ _LAPTOP = Preset(
     ),
 )
 
-PRESETS: dict[str, Preset] = {
-    "paper": _PAPER,
-    "g1": replace(
-        _PAPER,
-        envs=_LAPTOP.envs,
-        iterations=800,
-        checkpoint_every=_LAPTOP.checkpoint_every,
-        warmup=_LAPTOP.warmup,
-        # 705 inputs want a smaller rate than 235.
-        ppo=replace(
-            _LAPTOP.ppo,
-            steps=24,
-            epochs=2,
-            learning_rate=5e-4,
-            decay_samples=5e6,
-            gamma=0.994,
+PRESETS: Registry[WalkingPreset] = Registry(
+    "preset",
+    {
+        "paper": _PAPER,
+        "g1": replace(
+            _PAPER,
+            envs=_LAPTOP.envs,
+            updates=800,
+            checkpoint_every=_LAPTOP.checkpoint_every,
+            warmup=_LAPTOP.warmup,
+            # 705 inputs want a smaller rate than 235.
+            ppo=replace(
+                _LAPTOP.ppo,
+                steps=24,
+                epochs=2,
+                learning_rate=5e-4,
+                decay_samples=5e6,
+                gamma=0.994,
+            ),
         ),
-    ),
-    "laptop": _LAPTOP,
-    "quadruped": _LAPTOP,
-}
+        "laptop": _LAPTOP,
+        "quadruped": _LAPTOP,
+    },
+)
 """Training presets by name; the task of the same name belongs to each."""
 
 
@@ -113,30 +112,54 @@ def observation_size(task: TaskConfig) -> tuple[int, int]:
     return task.observations.actor_frames * (11 + 3 * joints), joints
 
 
-def make_arm(arm: str, preset: Preset, task: TaskConfig, **options: Any) -> ActorConfig:
+MATCHED = "mlp-matched"
+"""The plain MLP with the parameters of ``prism``; ``mlp-matched-NAME`` matches another arm."""
+
+
+def arm_names() -> list[str]:
+    """Return all arms: one per actor, the larger MLP, and a matched control for the others."""
+    others = [name for name in ACTORS if name != "mlp"]
+    controls = [control_of(name) for name in others]
+    return ["mlp", "mlp-large", *controls, *others]
+
+
+def control_of(actor: str) -> str:
+    """Return the arm that is the plain MLP with the parameters of an actor."""
+    return MATCHED if actor == "prism" else f"{MATCHED}-{actor.removeprefix('prism-')}"
+
+
+def matched_actor(arm: str) -> str | None:
+    """Return the actor whose parameters an arm has, if it is a matched control."""
+    return next((name for name in ACTORS if name != "mlp" and control_of(name) == arm), None)
+
+
+def make_actor_config(
+    arm: str, preset: WalkingPreset, task: TaskConfig, options: Mapping[str, Any]
+) -> ActorConfig:
     """Return the actor config of an arm.
 
     Args:
-        arm: One of :data:`ARMS`.
+        arm: One of :func:`arm_names`.
         preset: Sizes shared by all arms.
         task: The task, for the observation size.
-        **options: Further fields of the actor's config, e.g. ``degree``; those of ``mlp-larger``
-            are of the gated actor that it matches.
+        options: Further fields of the actor's config, e.g. ``degree``; those of a matched control
+            are of the actor that it matches.
     """
-    check_choice("actor", arm, ARMS)
-    if arm == "mlp":
-        return apply_overrides(ActorConfig(hidden=preset.hidden), options, "actor.")
-    if arm == "residual":
-        residual = ResidualActorConfig(
-            hidden=preset.hidden, latent=preset.latent, warmup=preset.warmup
-        )
-        return apply_overrides(residual, options, "actor.")
-    gated = GatedActorConfig(hidden=preset.hidden, latent=preset.latent)
-    gated = apply_overrides(gated, options, "actor.")
-    if arm == "gated":
-        return gated
+    check_choice("arm", arm, arm_names())
+    if arm == "mlp-large":
+        return apply_overrides(ActorConfig(hidden=preset.large), options, "actor.")
+    matched = matched_actor(arm)
+    kind = ACTORS[matched or arm]
+    shared = {"hidden": preset.hidden, "latent": preset.latent}
+    if kind is ResidualActorConfig:
+        shared["warmup"] = preset.warmup
+    known = {field.name for field in fields(kind)}
+    actor = kind(**{name: value for name, value in shared.items() if name in known})
+    actor = apply_overrides(actor, options, "actor.")
+    if matched is None:
+        return actor
     inputs, outputs = observation_size(task)
-    return matched_mlp(build_actor(gated, inputs, outputs)).config
+    return matched_mlp(build_actor(actor, inputs, outputs)).config
 
 
 def make_config(
@@ -146,28 +169,27 @@ def make_config(
     seed: int = 1,
     name: str | None = None,
     overrides: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> TrainConfig:
-    """Return the full config of a run by preset and arm.
+    match: bool = True,
+) -> LocomotionConfig:
+    """Return the settings of a run by preset and arm.
 
     Args:
         preset: One of :data:`PRESETS`.
-        arm: One of :data:`ARMS`.
+        arm: One of :func:`arm_names`.
         seed: Training seed.
         name: What the arm is called in tables, when several are of one kind.
         overrides: Settings by dotted key that differ from the preset, e.g. ``ppo.learning_rate``.
-            Those of the task come before the arm is made: ``mlp-larger`` is matched to what
-            ``gated`` would be on that task.
-        **options: Further fields of the actor's config, e.g. ``degree``.
+            Those of the task come before the actor is made: a control is matched on that task.
+        match: Whether a control is matched; else its actor is the one that it would match.
     """
-    settings = PRESETS[check_choice("preset", preset, PRESETS)]
+    settings = PRESETS[preset]
     changes = flatten(overrides or {})
     for key in changes:
-        if key in ("preset", "arm", "seed"):
+        if key in ("kind", "preset", "arm", "seed"):
             raise ConfigError(f"{key} names the run and cannot be overridden; give it by itself.")
     keys = [key for key in changes if key.startswith("actor.")]
-    actor = {**options, **{key.removeprefix("actor."): changes.pop(key) for key in keys}}
-    plain = TrainConfig(
+    actor = {key.removeprefix("actor."): changes.pop(key) for key in keys}
+    plain = LocomotionConfig(
         preset=preset,
         arm=name or arm,
         task=TASKS[preset],
@@ -175,9 +197,10 @@ def make_config(
         critic_hidden=settings.critic_hidden,
         ppo=settings.ppo,
         envs=settings.envs,
-        iterations=settings.iterations,
+        updates=settings.updates,
         seed=seed,
         checkpoint_every=settings.checkpoint_every,
     )
     config = apply_overrides(plain, changes)
-    return replace(config, actor=make_arm(arm, settings, config.task, **actor))
+    made = arm if match else matched_actor(arm) or arm
+    return replace(config, actor=make_actor_config(made, settings, config.task, actor))

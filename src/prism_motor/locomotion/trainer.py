@@ -1,23 +1,26 @@
-"""The training loop: rollout, update, checkpoint; one iteration after the other, resumable."""
+"""Learning to walk by PPO: rollout, update; one after the other, resumable to the bit."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from prism_motor._errors import InputError
-from prism_motor.locomotion.config import TrainConfig
+from prism_motor.domains import State
+from prism_motor.locomotion.config import LocomotionConfig
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.ppo import make_ppo
-from prism_motor.train.finite import check_update
-from prism_motor.train.guard import check_step
+from prism_motor.runs.checkpoints import select
+from prism_motor.train.distributed import ALONE, Rank
+from prism_motor.train.finite import check_step, check_update
 
 
-class Trainer:
+class WalkingTrainer:
     """PPO on the velocity task.
 
     All randomness comes from the environment's generator and torch's global one; both are part of
@@ -26,30 +29,33 @@ class Trainer:
     Args:
         config: The run.
         rank: This process in data-parallel training.
-        world_size: Number of processes.
 
     Attributes:
-        iteration: Finished policy updates.
+        updates: Finished policy updates.
     """
 
-    def __init__(self, config: TrainConfig, *, rank: int = 0, world_size: int = 1) -> None:
+    def __init__(self, config: LocomotionConfig, rank: Rank = ALONE) -> None:
         self.config = config
+        world_size = rank.world_size
         if config.envs % world_size:
             raise InputError(
                 f"{config.envs} environments cannot be shared evenly by {world_size} processes; "
                 f"give a multiple of {world_size} by --envs."
             )
-        self.rank = rank
         self.world_size = world_size
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)  # the same networks on every rank
         # Seeds of different runs and ranks must not meet: 1000 ranks fit between two seeds.
-        env_seed = 1000 * config.seed + rank
+        env_seed = 1000 * config.seed + rank.index
         envs = config.envs // world_size
         self.env = VelocityEnv(config.task, envs, seed=env_seed, threads=config.threads)
         parallel = None
         if world_size > 1:
-            parallel = {"global_rank": rank, "local_rank": rank, "world_size": world_size}
+            parallel = {
+                "global_rank": rank.index,
+                "local_rank": rank.index,
+                "world_size": world_size,
+            }
         self.ppo = make_ppo(config, self.env, parallel)
         self.ppo.train_mode()
         torch.manual_seed(env_seed)  # different actions on every rank
@@ -57,11 +63,13 @@ class Trainer:
         self.env.episode_length_buf = torch.randint(
             self.env.max_episode_length, (envs,), generator=self.env.generator
         )
-        self.iteration = 0
+        self.updates = 0
         self.seconds = 0.0
+        self._before: State | None = None
 
-    def iterate(self) -> dict[str, float]:
-        """Run one iteration and return its metrics."""
+    def update(self) -> dict[str, float]:
+        """Collect samples, learn from them, and return the metrics."""
+        self._before = self.state()
         start = time.perf_counter()
         self._schedule()
         timer, sums = defaultdict(float), defaultdict(float)
@@ -80,17 +88,17 @@ class Trainer:
         with _Timer(timer, "update"):
             losses = self.ppo.update()
         losses.pop("symmetry", None)  # not computed
-        check_update(losses, (("actor", self.ppo.actor), ("critic", self.ppo.critic)))
-        self.iteration += 1
+        check_update(losses, self.models())
+        self.updates += 1
         self.seconds += time.perf_counter() - start
         return self._metrics(sums, timer, losses, time.perf_counter() - start)
 
     def _schedule(self) -> None:
-        """Set the learning rate of this iteration, unless rsl_rl adapts it."""
+        """Set the learning rate of this update, unless rsl_rl adapts it."""
         ppo = self.config.ppo
         if ppo.schedule != "linear":
             return
-        done = self.iteration * self.config.samples_per_iteration / ppo.decay_samples
+        done = self.updates * self.config.samples_per_update / ppo.decay_samples
         rate = max(ppo.final_learning_rate, ppo.learning_rate * (1 - done))
         self.ppo.learning_rate = rate
         for group in self.ppo.optimizer.param_groups:
@@ -111,13 +119,13 @@ class Trainer:
     def _metrics(
         self, sums: dict[str, float], timer: dict[str, float], losses: dict[str, float], wall: float
     ) -> dict[str, float]:
-        total = self.config.samples_per_iteration
+        total = self.config.samples_per_update
         count = total // self.world_size  # what this process has seen
         robot_seconds = count * self.env.control_dt
         physics = self.env.engine.take_seconds()
         return {
-            "iteration": self.iteration,
-            "samples": self.iteration * total,
+            "update": self.updates,
+            "samples": self.updates * total,
             "seconds": round(self.seconds, 3),
             "reward_per_second": sums["reward"] / robot_seconds,
             "seconds_between_falls": robot_seconds / max(1.0, sums["falls"]),
@@ -134,7 +142,7 @@ class Trainer:
             "time/update": timer["update"] / wall,
         }
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def state(self) -> State:
         """Return (tensors, plain data) from which :meth:`restore` goes on exactly."""
         tensors = {f"actor.{k}": v for k, v in self.ppo._raw_actor.state_dict().items()}
         tensors |= {f"critic.{k}": v for k, v in self.ppo._raw_critic.state_dict().items()}
@@ -145,7 +153,7 @@ class Trainer:
         tensors["torch_rng"] = torch.get_rng_state()
         tensors = {name: tensor.detach().clone() for name, tensor in tensors.items()}
         plain = {
-            "iteration": self.iteration,
+            "updates": self.updates,
             "seconds": self.seconds,
             "world_size": self.world_size,
             "learning_rate": self.ppo.learning_rate,
@@ -153,26 +161,41 @@ class Trainer:
         }
         return tensors, plain
 
+    def state_before(self) -> State:
+        """Return the state from before the last update."""
+        return self._before or self.state()
+
+    def models(self) -> dict[str, nn.Module]:
+        """Return actor and critic, which must agree between processes."""
+        return {"actor": self.ppo.actor, "critic": self.ppo.critic}
+
+    def describe(self, row: Mapping[str, float]) -> str:
+        """Say in one line how the policy does and where the time goes."""
+        return (
+            f"falls every {row['seconds_between_falls']:.1f} s  "
+            f"reward/s {row['reward_per_second']:.2f}  "
+            f"errors {row['linear_error']:.2f} m/s {row['yaw_error']:.2f} rad/s  "
+            f"{row['samples_per_second']:,.0f} samples/s (physics {row['time/physics']:.0%}, "
+            f"policy {row['time/policy']:.0%}, update {row['time/update']:.0%})"
+        )
+
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """Go on from a saved state."""
-        self.ppo._raw_actor.load_state_dict(_part(tensors, "actor."))
-        self.ppo._raw_critic.load_state_dict(_part(tensors, "critic."))
+        self.ppo._raw_actor.load_state_dict(select(tensors, "actor."))
+        self.ppo._raw_critic.load_state_dict(select(tensors, "critic."))
         entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
-        for name, value in _part(tensors, "optimizer.").items():
+        for name, value in select(tensors, "optimizer.").items():
             index, key = name.split(".", 1)
             entries[int(index)][key] = value
         self.ppo.optimizer.load_state_dict(
             {"state": dict(entries), "param_groups": plain["param_groups"]}
         )
-        self.env.load_state_dict(_part(tensors, "env."))
+        self.env.load_state_dict(select(tensors, "env."))
         torch.set_rng_state(tensors["torch_rng"])
-        self.iteration = plain["iteration"]
+        # Checkpoints from before updates were called so say "iteration".
+        self.updates = int(plain["updates"] if "updates" in plain else plain["iteration"])
         self.seconds = plain["seconds"]
         self.ppo.learning_rate = plain["learning_rate"]
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 class _Timer:

@@ -1,32 +1,31 @@
-"""Settings of a run that learns from demonstrations."""
+"""Settings of a run that learns from demonstrations, and of its evaluation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from prism_motor._checks import check_choice, check_size
 from prism_motor._errors import InputError
-from prism_motor.nn.checks import check_choice, check_size
-
-KIND = "manipulation"
-"""What ``config.json`` of such a run says it is."""
+from prism_motor.manipulation.perturbations import find_perturbation
+from prism_motor.train.config import EvaluationConfig, RunConfig
 
 
 @dataclass(frozen=True)
-class TaskConfig:
-    """What is learned, and the sizes a policy for it has."""
+class HandlingTask:
+    """What is learned, and the sizes that a policy for it has; 0 until the task is looked at."""
 
-    suite: str
-    """The suite."""
-    name: str
-    """Name of the task within it."""
-    state: int
-    """Values of proprioception."""
-    objects: int
-    """Values of object poses."""
-    action: int
-    """Values of an action."""
-    cameras: tuple[str, ...]
-    """Cameras that the policy sees; none when it sees object poses."""
+    suite: str = "metaworld"
+    """Benchmark that the task comes from."""
+    name: str = "reach-v3"
+    """Name or number of the task in its suite."""
+    state: int = 0
+    """Values of proprioception; found out from the task."""
+    objects: int = 0
+    """Values of object poses; found out from the task."""
+    action: int = 0
+    """Values of an action; found out from the task."""
+    cameras: tuple[str, ...] = ()
+    """Cameras that the policy sees; none when it sees object poses. Found out from the task."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class ConditionerConfig:
     """What stands in the proprioceptive pathway: the only thing in which arms differ."""
 
     kind: str = "prism"
-    """linear (LeRobot's own, untouched), mlp or prism."""
+    """linear (LeRobot's own, untouched), mlp or prism; the arm decides."""
     degree: int = 2
     """Polynomial degree of prism."""
     latent: int = 256
@@ -42,11 +41,11 @@ class ConditionerConfig:
     interaction: str = "gated"
     """Interaction layer of prism: gated, product, ..."""
     mlp_size: str = "matched"
-    """matched (as many parameters as prism) or larger."""
+    """matched (as many parameters as prism) or large; the arm decides."""
 
     def __post_init__(self) -> None:
         check_choice("conditioner", self.kind, ("linear", "mlp", "prism"))
-        check_choice("conditioner.mlp_size", self.mlp_size, ("matched", "larger"))
+        check_choice("conditioner.mlp_size", self.mlp_size, ("matched", "large"))
         for name in ("degree", "latent"):
             check_size("conditioner", name, getattr(self, name))
 
@@ -111,18 +110,15 @@ class OptimiserConfig:
             )
 
 
-@dataclass(frozen=True)
-class ImitationConfig:
-    """A run, enough to repeat it."""
+@dataclass(frozen=True, kw_only=True)
+class ManipulationConfig(RunConfig):
+    """A run that learns one task from demonstrations."""
 
-    preset: str
-    """Name of the preset that the settings came from."""
-    arm: str
-    """Name of the arm of a comparison."""
-    task: TaskConfig
+    kind: str = "manipulation"
+    task: HandlingTask = field(default_factory=HandlingTask)
     """The task."""
-    demos: str
-    """Folder of the demonstrations, or their name on the hub."""
+    demos: str = ""
+    """Folder of the demonstrations, or their name on the hub; default: demos/SUITE-TASK."""
     conditioner: ConditionerConfig = field(default_factory=ConditionerConfig)
     """The arm."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -130,29 +126,56 @@ class ImitationConfig:
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     """The learner."""
     episodes: int | None = None
-    """How many of the demonstrations are used; all by default."""
+    """How many of the demonstrations are used; default: all."""
     batch: int = 64
-    """Samples of an update."""
-    steps: int = 20_000
-    """Updates."""
-    seed: int = 1
-    """Seed of everything random."""
+    """Samples per update."""
+    updates: int = 20_000
+    """Training updates in all."""
     device: str = "cpu"
     """Where torch computes: cpu, cuda, ..."""
-    threads: int = 1
-    """Threads of torch; part of what makes a run exact."""
     log_every: int = 20
-    """Updates between two lines of metrics."""
+    """Updates between two rows of metrics."""
     checkpoint_every: int = 10_000
     """Updates between checkpoints."""
     keep_checkpoints: int = 2
     """How many of the newest checkpoints are kept."""
-    kind: str = KIND
-    """Kind of the run."""
 
     def __post_init__(self) -> None:
-        names = ("batch", "steps", "threads", "log_every", "checkpoint_every", "keep_checkpoints")
-        for name in names:
+        super().__post_init__()
+        for name in ("batch", "log_every"):
             check_size("run", name, getattr(self, name))
-        if self.kind != KIND:
-            raise InputError(f"kind must be {KIND!r}, got {self.kind!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandlingEvaluation(EvaluationConfig):
+    """How a handling policy is evaluated: one episode from each of the first initial states."""
+
+    conditions: tuple[str, ...] = ("none",)
+    """Any of none, delay, proprioception, image, combined."""
+    seeds: tuple[int, ...] = (101,)
+    """Evaluation seeds."""
+    episodes: int = 20
+    """Fixed initial states per seed, the first ones."""
+    corrector: str = "none"
+    """What changes actions at execution time, a baseline of the paper: mcc-sensorless, mcc-oracle,
+    or a compliance.json of prism compliance."""
+    stiffness: float | None = None
+    """Kp of LIBERO's controller, for every arm; the paper has 50. Default: LIBERO's own, 150."""
+    linger: int = 0
+    """Steps to go on after success; they count in traces only."""
+    videos: int = 0
+    """How many of the first episodes to film, as RUN/videos/*.mp4."""
+    traces: bool = False
+    """Whether force, motion and action of every step are written, as .npz files."""
+    workers: int = 0
+    """Processes that run episodes; 0: this one. One that crashes costs its episode a second try."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for condition in self.conditions:
+            find_perturbation(condition)
+        for name in ("linger", "videos", "workers"):
+            if getattr(self, name) < 0:
+                raise InputError(
+                    f"evaluation: {name} must not be negative, got {getattr(self, name)}."
+                )

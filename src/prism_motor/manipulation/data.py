@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prism_motor.manipulation.config import ImitationConfig
+from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations, load_demonstrations
 from prism_motor.manipulation.diffusion.network import make_policy_config
 from prism_motor.manipulation.environment import Environment
@@ -10,7 +10,7 @@ from prism_motor.manipulation.make import make_environment
 from prism_motor.manipulation.tasks import find_task
 
 
-def environment_of(config: ImitationConfig, stiffness: float | None = None) -> Environment:
+def environment_of(config: ManipulationConfig, stiffness: float | None = None) -> Environment:
     """Build the environment of a run's task, with the cameras that its policy sees.
 
     Args:
@@ -22,7 +22,7 @@ def environment_of(config: ImitationConfig, stiffness: float | None = None) -> E
     return make_environment(task, cameras=config.task.cameras, image_size=size, stiffness=stiffness)
 
 
-def load_for(config: ImitationConfig) -> Demonstrations:
+def load_for(config: ManipulationConfig) -> Demonstrations:
     """Check the settings of a run and read its demonstrations into memory."""
     make_policy_config(config)  # its checks come before the reading, which may take minutes
     environment = environment_of(config)

@@ -5,54 +5,38 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from prism_motor.manipulation import workers as pool
-from prism_motor.manipulation.corrector import Corrector
+from prism_motor.manipulation.compliance import ComplianceCorrector, find_compliance
+from prism_motor.manipulation.config import HandlingEvaluation
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import Policy, PolicyActor, load_policy
 from prism_motor.manipulation.environment import Environment, Image
 from prism_motor.manipulation.perturbations import find_perturbation
 from prism_motor.manipulation.rollout import Outcome, run_episode
+from prism_motor.runs.layout import EVALUATIONS, VIDEOS
 
 SEEDS_APART = 1000
 """Initial states that fit between two evaluation seeds."""
 
 
-@dataclass(frozen=True)
-class Protocol:
-    """How policies are evaluated, beside the condition and the seed."""
+@dataclass(frozen=True, kw_only=True)
+class HandlingEpisode(Outcome):
+    """One evaluated episode."""
 
-    linger: int = 0
-    """Steps to go on after success; they count in traces alone."""
-    corrector: str = "none"
-    """Name of what changes actions at execution time."""
-    settings: dict[str, Any] | None = None
-    """Of the corrector, where its name does not say them."""
-    stiffness: float | None = None
-    """Kp of the arm's controller; default: the suite's own."""
+    KEY: ClassVar = ("initial_state",)
 
-    def known(self) -> dict[str, Any]:
-        """Return what is set, for the records."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
-
-
-@dataclass(frozen=True)
-class Extras:
-    """What an evaluation leaves behind beside its numbers."""
-
-    traces: bool = False
-    """Whether forces, motion and actions of every step are kept."""
-    videos: int = 0
-    """How many of the first episodes are filmed."""
+    initial_state: int
+    """Which of the task's fixed initial states it began from."""
 
 
 @dataclass(frozen=True)
 class EpisodeFiles:
-    """Where traces and films of an evaluation go."""
+    """Where traces and videos of an evaluation go."""
 
     run: Path
     """The run folder."""
@@ -63,11 +47,11 @@ class EpisodeFiles:
 
     def trace(self, state: int) -> Path:
         """Return the file for forces and motion from an initial state."""
-        return self.run / "evaluations" / f"{self.name}.traces" / f"{self.step}-{state:03d}.npz"
+        return self.run / EVALUATIONS / f"{self.name}.traces" / f"{self.step}-{state:03d}.npz"
 
     def video(self, state: int) -> Path:
-        """Return the file for the film from an initial state."""
-        return self.run / "videos" / f"{self.step:08d}-{self.name}-{state:03d}.mp4"
+        """Return the file for the video from an initial state."""
+        return self.run / VIDEOS / f"{self.step:08d}-{self.name}-{state:03d}.mp4"
 
 
 class EpisodeRunner:
@@ -78,11 +62,8 @@ class EpisodeRunner:
         environment: Where.
         condition: Name of a perturbation.
         seed: Evaluation seed.
-        protocol: How episodes are run.
-        corrector: Changes actions at execution time.
-        extras: What else to keep.
-        files: Where it goes.
-        threads: Threads of torch.
+        evaluation: How episodes are run, and what is written beside their numbers.
+        files: Where that goes.
     """
 
     def __init__(
@@ -92,24 +73,21 @@ class EpisodeRunner:
         *,
         condition: str,
         seed: int,
-        protocol: Protocol,
-        corrector: Corrector | None,
-        extras: Extras,
+        evaluation: HandlingEvaluation,
         files: EpisodeFiles,
-        threads: int,
     ) -> None:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(evaluation.threads)
         self.actor, self.environment = PolicyActor(policy), environment
         self.perturbation, self.seed = find_perturbation(condition), seed
-        self.protocol, self.corrector = protocol, corrector
-        self.extras, self.files = extras, files
+        self.evaluation, self.files = evaluation, files
+        self.corrector = find_corrector(evaluation.corrector)
 
-    def __call__(self, episode: pool.Episode) -> Outcome:
-        """Run from one initial state; traces and films are written here."""
+    def __call__(self, episode: pool.Episode) -> HandlingEpisode:
+        """Run from one initial state; traces and videos are written here."""
         state = episode.initial_state
         assert state is not None
-        pictures: list[Image] = []
-        filmed = state < self.extras.videos
+        images: list[Image] = []
+        filmed = state < self.evaluation.videos
         outcome, trace = run_episode(
             self.environment,
             self.actor,
@@ -117,20 +95,25 @@ class EpisodeRunner:
             seed=SEEDS_APART * self.seed + state,
             perturbation=self.perturbation,
             corrector=self.corrector,
-            linger=self.protocol.linger,
-            film=pictures.append if filmed else None,
+            linger=self.evaluation.linger,
+            film=images.append if filmed else None,
         )
-        if self.extras.traces:
+        if self.evaluation.traces:
             _write_arrays(self.files.trace(state), asdict(trace))
         if filmed:
-            _write_video(self.files.video(state), pictures, self.environment.control_seconds)
-        return outcome
+            _write_video(self.files.video(state), images, self.environment.control_seconds)
+        return HandlingEpisode(**asdict(outcome), initial_state=state)
+
+
+def find_corrector(name: str) -> ComplianceCorrector | None:
+    """Return what changes actions at execution time, by name; ``none`` for nothing."""
+    return None if name == "none" else ComplianceCorrector(find_compliance(name))
 
 
 def load_runner(path: Path, step: int, **options: Any) -> EpisodeRunner:
     """Make a runner in a process of its own."""
     policy = load_policy(path, step)
-    scene = environment_of(policy.config, options["protocol"].stiffness)
+    scene = environment_of(policy.config, options["evaluation"].stiffness)
     return EpisodeRunner(policy, scene, **options)
 
 

@@ -7,11 +7,12 @@ from prism_motor.nn.actors import (
     ACTORS,
     Actor,
     ActorConfig,
-    GatedActorConfig,
+    PrismActorConfig,
     ResidualActorConfig,
     ResidualEncoder,
     actor_config,
     build_actor,
+    register_actor,
 )
 from prism_motor.nn.alternatives import (
     INTERACTIONS,
@@ -44,12 +45,12 @@ __all__ = [
     "FactorLayer",
     "FiniteGuard",
     "GLULayer",
-    "GatedActorConfig",
     "Interaction",
     "LinearLayer",
     "NonFiniteError",
     "PolynomialConditioner",
     "PolynomialLayer",
+    "PrismActorConfig",
     "ProductLayer",
     "ResidualActorConfig",
     "ResidualEncoder",
@@ -66,4 +67,5 @@ __all__ = [
     "make_interaction",
     "matched_mlp",
     "parameter_groups",
+    "register_actor",
 ]

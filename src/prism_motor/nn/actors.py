@@ -1,16 +1,15 @@
-"""Policy networks by name: ``mlp``, ``gated`` (Section 3 of the paper), ``residual`` (Table 1).
+"""Policy networks by name: ``mlp``, ``prism`` (Section 3), ``prism-residual`` (Table 1).
 
 An actor is an encoder followed by an MLP trunk; the arms of a comparison differ in the encoder::
 
-    build_actor("gated", 705, 12)                       # by name, paper defaults
-    build_actor("gated", 705, 12, degree=3)             # with options
-    build_actor(GatedActorConfig(latent=64), 47, 12)    # from a frozen config
+    build_actor("prism", 705, 12)                       # by name, paper defaults
+    build_actor("prism", 705, 12, degree=3)             # with options
+    build_actor(PrismActorConfig(latent=64), 47, 12)    # from a frozen config
 """
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Final
 
-import torch
 from torch import Tensor, nn
 
 from prism_motor._errors import InputError, InputTypeError
@@ -73,10 +72,10 @@ class _LatentActorConfig(ActorConfig):
 
 
 @dataclass(frozen=True)
-class GatedActorConfig(_LatentActorConfig):
+class PrismActorConfig(_LatentActorConfig):
     """PRISM in front of the trunk: interactions, ``Linear(latent, latent)``, activation."""
 
-    name: ClassVar[str] = "gated"
+    name: ClassVar[str] = "prism"
 
     interaction: str = "gated"
     """Interaction layer by name; the alternatives make ablation arms."""
@@ -94,7 +93,7 @@ class GatedActorConfig(_LatentActorConfig):
             for field in fields(self):
                 if field.name in _GATED_ONLY and getattr(self, field.name) != field.default:
                     raise InputError(
-                        f"actor 'gated': {field.name} applies to interaction='gated' only, got "
+                        f"actor 'prism': {field.name} applies to interaction='gated' only, got "
                         f"interaction={self.interaction!r}. Leave {field.name} out."
                     )
 
@@ -114,7 +113,7 @@ _GATED_ONLY = ("gate_init", "warmup", "bound")
 class ResidualActorConfig(_LatentActorConfig):
     """A polynomial branch beside a linear one, faded in over training (the paper's Table 1)."""
 
-    name: ClassVar[str] = "residual"
+    name: ClassVar[str] = "prism-residual"
 
     warmup: int = 500
     """Policy updates until the polynomial branch is fully on; 0 keeps it on from the start."""
@@ -194,11 +193,6 @@ class Actor(nn.Module):
         """Return the action mean."""
         return self.trunk(self.encoder(x))
 
-    @torch.jit.unused
-    def with_hidden(self, *hidden: int) -> "Actor":
-        """Return a freshly initialised actor of the same kind with another trunk."""
-        return Actor(replace(self.config, hidden=hidden), self.in_features, self.out_features)
-
 
 def make_mlp(
     in_features: int, hidden: tuple[int, ...], out_features: int, activation: str
@@ -213,13 +207,26 @@ def make_mlp(
 
 
 ACTORS: dict[str, type[ActorConfig]] = {
-    config.name: config for config in (ActorConfig, GatedActorConfig, ResidualActorConfig)
+    config.name: config for config in (ActorConfig, PrismActorConfig, ResidualActorConfig)
 }
 """Actor configs by name."""
+
+ACTOR_ALIASES = {"gated": "prism", "residual": "prism-residual"}
+"""Former names of actors."""
+
+
+def register_actor(config: type[ActorConfig]) -> type[ActorConfig]:
+    """Add an actor of one's own, as a decorator of its config: ``make_encoder`` builds it."""
+    known = ACTORS.get(config.name)
+    if known is not None and known.__qualname__ != config.__qualname__:
+        raise InputError(f"There is an actor called {config.name!r} already; choose another name.")
+    ACTORS[config.name] = config
+    return config
 
 
 def actor_config(name: str, **options: Any) -> ActorConfig:
     """Make an actor's config from its name and options; unknown options are errors."""
+    name = ACTOR_ALIASES.get(name, name)
     config = ACTORS[check_choice("actor", name, ACTORS)]
     allowed = [field.name for field in fields(config)]
     for key in options:

@@ -35,7 +35,7 @@ class Checkpoint:
     """What was saved."""
 
     step: int
-    """Iteration after which it was saved."""
+    """Update after which it was saved."""
     tensors: dict[str, Tensor]
     """Every tensor by name."""
     state: dict[str, Any]
@@ -105,6 +105,11 @@ def load_checkpoint(path: Path) -> Checkpoint:
             )
     state = json.loads((path / _STATE).read_text())
     return Checkpoint(int(contents["step"]), load_file(path / _TENSORS), state)
+
+
+def select(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with ``prefix``, without it."""
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 def checkpoint_steps(folder: Path) -> list[int]:

@@ -1,15 +1,4 @@
-"""A run: one folder with config, provenance, metrics, checkpoints and evaluations.
-
-.. code-block:: text
-
-    RUN/
-        config.json          resolved settings, enough to repeat the run
-        provenance.json      code version, packages, machine, command
-        metrics.jsonl        one line an iteration
-        checkpoints/<step>/  see :mod:`prism_motor.runs.checkpoints`
-        last                 step of the newest checkpoint
-        evaluations/         one JSON file an evaluation
-"""
+"""A run: one folder with config, provenance, metrics, checkpoints and evaluations."""
 
 from __future__ import annotations
 
@@ -26,8 +15,17 @@ from prism_motor.runs.checkpoints import (
     checkpoint_steps,
     load_checkpoint,
     save_checkpoint,
+    select,
 )
 from prism_motor.runs.errors import CheckpointError, RunError
+from prism_motor.runs.layout import (
+    CHECKPOINTS,
+    CONFIG,
+    EVALUATIONS,
+    LAST,
+    METRICS,
+    PROVENANCE,
+)
 from prism_motor.runs.provenance import collect_provenance
 from prism_motor.runs.shipped import is_shipped, resolve
 
@@ -43,41 +41,57 @@ class Run:
     @classmethod
     def create(cls, path: str | Path, config: dict[str, Any]) -> Run:
         """Make a new run folder; refuses one that already holds something."""
-        folder = Path(path)
-        if folder.exists() and any(folder.iterdir()):
-            kind = "a run" if (folder / "config.json").exists() else "something else"
-            raise RunError(
-                f"{folder} already holds {kind}. Choose another folder, or continue the run with "
-                f"--resume {folder}."
-            )
+        folder = cls.check_new(path)
         try:
-            (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
-            write_json(folder / "provenance.json", collect_provenance())
-            write_json(folder / "config.json", config)
+            (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+            write_json(folder / PROVENANCE, collect_provenance())
+            write_json(folder / CONFIG, config)
         except OSError as error:
             raise RunError(
                 f"Cannot write to {folder}: {error.strerror or error}. Choose another folder."
             ) from error
         return cls(folder, config)
 
+    @staticmethod
+    def check_new(path: str | Path) -> Path:
+        """Refuse a folder that already holds something."""
+        folder = Path(path)
+        if folder.exists() and not folder.is_dir():
+            raise RunError(f"{folder} is a file. Choose another folder.")
+        if folder.exists() and any(folder.iterdir()):
+            holds = f"continue the run with --resume {folder}"
+            if not (folder / CONFIG).exists():
+                holds = "move away what it holds, which is no run"
+            elif not checkpoint_steps(folder / CHECKPOINTS):
+                holds = "delete it: its run was cut before the first checkpoint"
+            raise RunError(f"{folder} is not empty. Choose another folder, or {holds}.")
+        return folder
+
+    @property
+    def config_file(self) -> Path:
+        """Where the settings are."""
+        return self.path / CONFIG
+
     @classmethod
     def open(cls, path: str | Path) -> Run:
         """Open an existing run, by its folder or by the name of a shipped policy."""
         folder = resolve(path)
-        file = folder / "config.json"
+        file = folder / CONFIG
         if not file.is_file():
             raise RunError(f"{folder} is not a run folder: it has no config.json.")
         try:
             config = json.loads(file.read_text())
         except ValueError as error:
             raise RunError(f"{file} is not readable JSON: {error}.") from error
+        if not isinstance(config, dict):
+            raise RunError(f"{file} holds no settings by name, but {type(config).__name__}.")
         return cls(folder, config)
 
     def save(self, step: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> Path:
         """Write a checkpoint and point ``last`` to it."""
-        path = save_checkpoint(self.path / "checkpoints", step, tensors, state)
+        path = save_checkpoint(self.path / CHECKPOINTS, step, tensors, state)
         try:
-            write_text(self.path / "last", f"{step}\n")
+            write_text(self.path / LAST, f"{step}\n")
         except OSError as error:
             raise CheckpointError(
                 f"Saved {path} but could not update {self.path / 'last'}: "
@@ -87,49 +101,60 @@ class Run:
 
     def steps(self) -> list[int]:
         """Return the steps of all complete checkpoints, ascending."""
-        return checkpoint_steps(self.path / "checkpoints")
+        return checkpoint_steps(self.path / CHECKPOINTS)
 
-    def load(self, step: int | None = None) -> Checkpoint:
-        """Load a checkpoint; the newest whole one by default."""
+    def checkpoint_step(self, step: int | None = None) -> int:
+        """Return the step of a checkpoint that is there; the newest by default."""
         steps = self.steps()
         if not steps:
             raise RunError(
                 f"{self.path} has no complete checkpoint yet, so there is nothing to load."
             )
         if step is None:
-            step = steps[-1]
-        elif step not in steps:
+            return steps[-1]
+        if step not in steps:
             raise RunError(f"{self.path} has no checkpoint {step}; there are: {steps}.")
-        return load_checkpoint(self.path / "checkpoints" / f"{step:08d}")
+        return step
+
+    def load(self, step: int | None = None) -> Checkpoint:
+        """Load a checkpoint; the newest whole one by default."""
+        return load_checkpoint(self.path / CHECKPOINTS / f"{self.checkpoint_step(step):08d}")
+
+    def weights(self, prefix: str, step: int | None = None) -> dict[str, Tensor]:
+        """Return the tensors of a checkpoint whose names begin with ``prefix``, without it."""
+        return select(self.load(step).tensors, prefix)
 
     def prune(self, keep: int) -> None:
         """Delete all but the newest ``keep`` checkpoints."""
         for step in self.steps()[:-keep]:
-            shutil.rmtree(self.path / "checkpoints" / f"{step:08d}", ignore_errors=True)
+            shutil.rmtree(self.path / CHECKPOINTS / f"{step:08d}", ignore_errors=True)
 
     def log(self, row: dict[str, Any]) -> None:
         """Append one line to the metrics."""
         if self._metrics is None:
-            self._metrics = (self.path / "metrics.jsonl").open("a", encoding="utf-8")
+            self._metrics = (self.path / METRICS).open("a", encoding="utf-8")
         self._metrics.write(json.dumps(row) + "\n")
         self._metrics.flush()
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return all metrics; a last line cut in the middle is left out."""
-        file = self.path / "metrics.jsonl"
+        file = self.path / METRICS
         rows = []
         for line in file.read_text().splitlines() if file.exists() else []:
             try:
-                rows.append(json.loads(line))
+                row = json.loads(line)
             except ValueError:
                 break
+            if "iteration" in row:  # what updates were called before
+                row = {"update": row.pop("iteration"), **row}
+            rows.append(row)
         return rows
 
     def rewind_metrics(self, step: int) -> None:
         """Drop what was logged after ``step``, before the run goes on from there."""
         self.close()
-        kept = [row for row in self.metrics() if row["iteration"] <= step]
-        write_text(self.path / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept))
+        kept = [row for row in self.metrics() if row["update"] <= step]
+        write_text(self.path / METRICS, "".join(json.dumps(row) + "\n" for row in kept))
 
     def evaluations_folder(self) -> Path:
         """Return the folder that evaluations are written to."""
@@ -138,7 +163,7 @@ class Run:
                 f"{self.path.name} comes with prism and stays as it is. Evaluate a copy: "
                 f"prism_motor.runs.shipped.working_copy({self.path.name!r})."
             )
-        folder = self.path / "evaluations"
+        folder = self.path / EVALUATIONS
         folder.mkdir(exist_ok=True)
         return folder
 

@@ -1,22 +1,29 @@
 """Data-parallel training over processes: gloo on CPUs, NCCL on GPUs.
 
-Started by ``torchrun`` (``torchrun --nproc-per-node 2 -m prism_motor.cli train locomotion ...``) or by
-``prism train locomotion --processes 2``, which does the same on this machine. Every process steps
-its own environments; gradients and normaliser statistics are averaged, so that the networks agree.
+Started by ``torchrun --nproc-per-node 2 -m prism_motor.cli train locomotion ...`` or by ``prism
+train locomotion --processes 2``, which does the same on this machine. Every process steps its own
+environments; gradients and normaliser statistics are averaged, so that the networks agree.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import Tensor, nn
+from torch.multiprocessing.spawn import ProcessExitedException, start_processes
+
+from prism_motor._errors import PrismError
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,10 @@ class Rank:
     def is_main(self) -> bool:
         """Whether this process writes and prints."""
         return self.index == 0
+
+
+ALONE = Rank()
+"""The only process."""
 
 
 def current_rank() -> Rank:
@@ -68,6 +79,15 @@ def check_agreement(models: dict[str, nn.Module]) -> None:
                 )
 
 
+def agree(asked: bool) -> bool:
+    """Return whether any process asks to stop; the answer is the same in all of them."""
+    if not dist.is_initialized():
+        return asked
+    flag = torch.tensor(int(asked))
+    dist.all_reduce(flag, dist.ReduceOp.MAX)
+    return bool(flag)
+
+
 def gather(tensors: dict[str, Tensor], own: tuple[str, ...]) -> dict[str, Tensor]:
     """Collect on process 0 what differs between processes, under ``rank<i>.`` names.
 
@@ -85,16 +105,49 @@ def gather(tensors: dict[str, Tensor], own: tuple[str, ...]) -> dict[str, Tensor
 
 
 def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
-    """Run ``work(*arguments)`` in several local processes and wait for them."""
+    """Run ``work(*arguments)`` in several local processes and wait for them.
+
+    Ctrl-C reaches this process alone, which passes it on, so that all of them stop at one update. A
+    mistake of the user that a process finds is raised here.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    mp.start_processes(  # type: ignore[attr-defined]
-        _child, args=(processes, port, work, arguments), nprocs=processes, start_method="spawn"
+    mistakes = mp.get_context("spawn").SimpleQueue()
+    children: Any = start_processes(
+        _child,
+        args=(processes, port, mistakes, work, arguments),
+        nprocs=processes,
+        join=False,
+        start_method="spawn",
     )
+    interrupted = False
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        for pid in children.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, pass_on)
+    try:
+        while not children.join(timeout=1.0):
+            pass
+    except ProcessExitedException as error:
+        if mistakes.empty():
+            raise
+        raise PrismError(mistakes.get()) from error
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
-def _child(index: int, processes: int, port: int, work: Callable[..., None], args: Any) -> None:
+def _child(
+    index: int, processes: int, port: int, mistakes: Any, work: Callable[..., None], args: Any
+) -> None:
+    os.setpgrp()  # Ctrl-C is for the parent, which passes it on
     os.environ |= {
         "RANK": str(index),
         "LOCAL_RANK": str(index),
@@ -102,4 +155,8 @@ def _child(index: int, processes: int, port: int, work: Callable[..., None], arg
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
-    work(*args)
+    try:
+        work(*args)
+    except PrismError as error:
+        mistakes.put(str(error))
+        sys.exit(2)

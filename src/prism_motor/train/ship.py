@@ -1,4 +1,4 @@
-"""Make a shipped policy of a trained run, for maintainers: ``python -m prism_motor.train.ship RUN NAME``.
+"""Make a shipped policy of a run, for maintainers: ``python -m prism_motor.train.ship RUN NAME``.
 
 What stays is what evaluating, filming, explaining and exporting need: the actor's weights, the
 config, the evaluations of exactly these weights and enough metrics for a learning curve. What names
@@ -14,12 +14,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from prism_motor._errors import InputError
-from prism_motor.locomotion.policy import load_policy
+from prism_motor._errors import InputError, PrismError
+from prism_motor.domains import open_run
 from prism_motor.runs import Run, RunError
-from prism_motor.runs.keep import keep_record
+from prism_motor.runs.layout import EVALUATIONS
+from prism_motor.runs.records import write_record
 from prism_motor.runs.shipped import SHIPPED
-from prism_motor.train.walking_evaluations import hash_weights
+from prism_motor.runs.weights import hash_weights
 
 LARGEST = 2_000_000
 """Bytes that a shipped policy may have."""
@@ -35,14 +36,15 @@ def ship(run: str | Path, name: str, parent: Path = SHIPPED) -> Path:
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise InputError(f"Use lower-case letters, digits and single hyphens, got name {name!r}.")
-    source, policy = Run.open(run), load_policy(run)
-    weights = hash_weights(policy.actor.state_dict())
+    source, domain, _ = open_run(run)
+    weights = hash_weights(source.weights(domain.weights))
     parent.mkdir(exist_ok=True)
     temporary = parent / f".{name}.{os.getpid()}.tmp"
     try:
         temporary.mkdir()
-        _write(source, weights, temporary)
-        if hash_weights(load_policy(temporary).actor.state_dict()) != weights:
+        _write(source, domain.weights, weights, temporary)
+        domain.load_policy(temporary)
+        if hash_weights(Run.open(temporary).weights(domain.weights)) != weights:
             raise RunError(f"The weights of {source.path} changed on their way. Nothing was kept.")
         size = folder_size(temporary)
         if size > LARGEST:
@@ -64,18 +66,18 @@ def folder_size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def _write(source: Run, weights: str, folder: Path) -> None:
+def _write(source: Run, prefix: str, weights: str, folder: Path) -> None:
     """Fill a folder with the parts of a run that are shipped."""
-    keep_record(source, folder, digits=None)
-    (folder / "evaluations").mkdir(exist_ok=True)
-    for file in (folder / "evaluations").iterdir():
+    write_record(source, folder, digits=None)
+    (folder / EVALUATIONS).mkdir(exist_ok=True)
+    for file in (folder / EVALUATIONS).iterdir():
         if json.loads(file.read_text()).get("policy_sha256") != weights:
             file.unlink()
     checkpoint = source.load()
-    actor = {k: v for k, v in checkpoint.tensors.items() if k.startswith("actor.")}
-    kept_state = ("iteration", "seconds", "world_size")
-    state = {key: checkpoint.state[key] for key in kept_state}
-    Run(folder, source.config).save(checkpoint.step, actor, state)
+    policy = {k: v for k, v in checkpoint.tensors.items() if k.startswith(prefix)}
+    kept = ("updates", "seconds", "world_size")
+    state = {key: checkpoint.state[key] for key in kept if key in checkpoint.state}
+    Run(folder, source.config).save(checkpoint.step, policy, state)
 
 
 def main() -> None:
@@ -88,9 +90,9 @@ def main() -> None:
             prog="python -m prism_motor.train.ship",
             config=(tyro.conf.PositionalRequiredArgs,),
         )
-    except (ValueError, OSError, RunError) as error:
+    except (PrismError, OSError) as error:
         sys.exit(f"ship: error: {error}")
-    found = sorted(file.stem for file in (folder / "evaluations").iterdir())
+    found = sorted(file.stem for file in (folder / EVALUATIONS).iterdir())
     print(
         f"{folder}: {folder_size(folder) / 1e6:.2f} MB, evaluations: {', '.join(found) or 'none'}"
     )

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 
 from prism_motor._extras import missing_extra
-from prism_motor.manipulation.config import ImitationConfig
+from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.features import ACTION, OBJECTS, STATE, image_key
 from prism_motor.manipulation.diffusion.normalisation import Statistics
 
 
-def make_policy_config(config: ImitationConfig) -> Any:
+def make_policy_config(config: ManipulationConfig) -> Any:
     """Return LeRobot's config of the policy."""
     try:
         from lerobot.configs.types import FeatureType, NormalizationMode, PolicyFeature
@@ -61,7 +61,7 @@ def make_policy_config(config: ImitationConfig) -> Any:
     )
 
 
-def make_policy(config: ImitationConfig) -> Any:
+def make_policy(config: ManipulationConfig) -> Any:
     """Build the policy with fresh weights from torch's random numbers."""
     from prism_motor.integrations.lerobot import PrismDiffusionPolicy
 

@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from prism_motor._errors import InputError
-from prism_motor.manipulation.config import ImitationConfig
+from prism_motor.domains import open_run, require_domain
+from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.features import OBJECTS, STATE, image_key
 from prism_motor.manipulation.diffusion.network import make_policy, make_processors
-from prism_motor.manipulation.diffusion.trainer import part
 from prism_motor.manipulation.environment import Environment, Observation
-from prism_motor.runs import Run, RunError
-from prism_motor.train.handling_session import read_config
+from prism_motor.runs import RunError
+from prism_motor.runs.checkpoints import select
 
 
 @dataclass(frozen=True)
 class Policy:
     """A trained policy."""
 
-    config: ImitationConfig
+    config: ManipulationConfig
     """How it was trained."""
     step: int
     """Updates it has had."""
@@ -48,19 +48,19 @@ def load_policy(path: str | Path, step: int | None = None) -> Policy:
         path: The run folder.
         step: Which checkpoint; the newest by default.
     """
-    config = read_config(path)
-    run = Run.open(path)
+    require_domain(path, "manipulation", "this")
+    run, _, config = open_run(path)
     checkpoint = run.load(step)
     network = make_policy(config)
     try:
-        network.load_state_dict(part(checkpoint.tensors, "policy."))
+        network.load_state_dict(select(checkpoint.tensors, "policy."))
     except RuntimeError as error:
         raise RunError(
             f"The checkpoint {checkpoint.step} of {run.path} does not fit the policy that its "
             f"config.json describes: {error}"
         ) from error
     statistics: dict[str, dict[str, Tensor]] = {}
-    for name, value in part(checkpoint.tensors, "statistics/").items():
+    for name, value in select(checkpoint.tensors, "statistics/").items():
         key, entry = name.split("/")
         statistics.setdefault(key, {})[entry] = value
     network.eval()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -12,18 +11,29 @@ from typing import Any
 from prism_motor.runs.atomic import write_json, write_text
 from prism_motor.runs.errors import RunError
 from prism_motor.runs.folder import Run
+from prism_motor.runs.layout import (
+    ANALYSIS,
+    CAMPAIGN,
+    CONFIG,
+    EVALUATIONS,
+    METRICS,
+    PROVENANCE,
+    REPORT,
+    TUNING,
+    walk_runs,
+)
 
 _ROWS = 200
 """Rows of metrics that are kept."""
 
-_SUMMARIES = ("campaign.json", "tuning.json", "report.md")
+_SUMMARIES = (CAMPAIGN, TUNING, f"{REPORT}.md")
 """What is kept of the folders around runs."""
 
 _ANALYSES = {".json", ".md", ".png", ".svg"}
 """Endings of what is kept of analyses."""
 
 
-def keep_folder(root: Path, out: Path) -> list[str]:
+def write_records(root: Path, out: Path) -> list[str]:
     """Write records of all runs at or below a folder, with analyses and tables.
 
     Runs that a campaign made to tune its arms are left out: tuning.json has their scores.
@@ -40,28 +50,22 @@ def keep_folder(root: Path, out: Path) -> list[str]:
     if out.resolve().is_relative_to(root.resolve()):
         raise RunError(f"Records of {root} cannot go into {out}, which is inside it.")
     names = []
-    for place, inner, files in os.walk(root):
-        source, name = Path(place), Path(place).relative_to(root)
-        inner[:] = sorted(one for one in inner if not one.startswith(".") and one != "logs")
-        if "campaign.json" in files and "tuning" in inner:
-            inner.remove("tuning")
+    for folder, run in walk_runs(root):
+        target = out / folder.relative_to(root)
         for file in _SUMMARIES:
-            if file in files:
-                (out / name).mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source / file, out / name / file)
-        if {"config.json", "provenance.json"} <= set(files):
-            keep_record(Run.open(source), out / name)
-            names.append(name.as_posix())
-            inner[:] = [one for one in inner if one == "analysis"]
-        if "analysis" in inner:
-            inner.remove("analysis")
-            _copy_analyses(source / "analysis", out / name / "analysis")
+            if (folder / file).is_file() and not run:
+                target.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(folder / file, target / file)
+        if run:
+            write_record(Run.open(folder), target)
+            names.append(folder.relative_to(root).as_posix())
+        _copy_analyses(folder / ANALYSIS, target / ANALYSIS)
     if not names:
         raise RunError(f"There is no run at or below {root}.")
     return names
 
 
-def keep_record(source: Run, folder: Path, digits: int | None = 6) -> None:
+def write_record(source: Run, folder: Path, digits: int | None = 6) -> None:
     """Write settings, provenance, a learning curve and all evaluated episodes of a run.
 
     What names a machine goes: folders in command lines.
@@ -72,21 +76,21 @@ def keep_record(source: Run, folder: Path, digits: int | None = 6) -> None:
         digits: Significant digits of measured numbers; all of them with ``None``.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "config.json", source.config)
+    write_json(folder / CONFIG, source.config)
     rows = source.metrics()
     kept = thin(rows, _ROWS)
     text = "".join(json.dumps(_rounded(row, digits)) + "\n" for row in kept)
-    write_text(folder / "metrics.jsonl", text)
-    provenance = json.loads((source.path / "provenance.json").read_text())
+    write_text(folder / METRICS, text)
+    provenance = json.loads((source.path / PROVENANCE).read_text())
     note = f"{len(kept)} of {len(rows)} rows of metrics"
-    write_json(folder / "provenance.json", {**portable(provenance), "kept": note})
-    for file in sorted((source.path / "evaluations").glob("*.json")):
+    write_json(folder / PROVENANCE, {**portable(provenance), "kept": note})
+    for file in sorted((source.path / EVALUATIONS).glob("*.json")):
         data = json.loads(file.read_text())
         data["provenance"] = portable(data["provenance"])
         data["episodes"] = _rounded(data["episodes"], digits)
-        (folder / "evaluations").mkdir(exist_ok=True)
+        (folder / EVALUATIONS).mkdir(exist_ok=True)
         line = json.dumps(data, separators=(",", ":"), allow_nan=False)
-        write_text(folder / "evaluations" / file.name, line + "\n")
+        write_text(folder / EVALUATIONS / file.name, line + "\n")
 
 
 def thin(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:

@@ -1,0 +1,67 @@
+"""Modules of users that add robots, tasks, actors, suites, studies and domains.
+
+A plugin is a Python module that registers things when it is imported. It is named by ``--plugin``
+(a module, or a path that ends in ``.py``), by a run's ``config.json``, or by an entry point of the
+group ``prism_motor.plugins``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Iterable
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from prism_motor._errors import InputError, PrismError
+
+GROUP = "prism_motor.plugins"
+"""Entry points of this group are plugins of installed packages."""
+
+
+def load_plugins(names: Iterable[str] = ()) -> None:
+    """Import the plugins of installed packages, and those that are named."""
+    _load_installed()
+    for name in names:
+        _load(name)
+
+
+@cache
+def _load_installed() -> None:
+    for entry in metadata.entry_points(group=GROUP):
+        entry.load()
+
+
+@cache
+def _load(name: str) -> None:
+    """Import one plugin; modules in the working folder are found too."""
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    path = Path(name)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise InputError(
+                f"There is no plugin {name} here ({here}). Give its path, or run the command where "
+                "the file is."
+            )
+        folder = str(path.resolve().parent)
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        name = path.stem
+    if importlib.util.find_spec(name.partition(".")[0]) is None:
+        raise InputError(
+            f"There is no plugin module {name!r}. Give a module that Python can import from here "
+            f"({here}), or the path of a .py file."
+        )
+    try:
+        importlib.import_module(name)
+    except PrismError:
+        raise
+    except Exception as error:
+        lines = traceback.format_exception(type(error), error, error.__traceback__)
+        raise PrismError(f"The plugin {name} failed:\n{''.join(lines)}") from error

@@ -1,0 +1,205 @@
+"""Walking as a domain: what the rest of the package asks about runs that learn to walk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from prism_motor.domains import Domain, Evaluator, Key, Trainer
+from prism_motor.locomotion.conditions import CONDITIONS, find_condition
+from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation
+from prism_motor.locomotion.evaluation import Episode
+from prism_motor.locomotion.presets import PRESETS, arm_names, make_config
+from prism_motor.runs import to_dict
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.policy import Policy
+    from prism_motor.runs import Run
+    from prism_motor.train.distributed import Rank
+
+
+class LocomotionDomain(Domain):
+    """Legged robots that learn by PPO on rsl_rl."""
+
+    name = "locomotion"
+    title = "Walking"
+    config = LocomotionConfig
+    evaluation = WalkingEvaluation
+    episode = Episode
+    conditions = tuple(CONDITIONS)
+    weights = "actor."
+    process_tensors = ("env.", "torch_rng")
+    tuning_metric = ("reward_per_second", True)
+    presets = PRESETS
+    default_preset = "laptop"
+    short_flags: ClassVar[Mapping[str, str]] = {"--degree": "--actor.degree"}
+    renamed_flags: ClassVar[Mapping[str, str]] = {
+        "--actor": "--arm",
+        "--iterations": "--updates",
+    }
+    arm_aliases: ClassVar[Mapping[str, str]] = {
+        "mlp-larger": "mlp-matched",
+        "gated": "prism",
+        "residual": "prism-residual",
+    }
+
+    @property
+    def arms(self) -> list[str]:  # type: ignore[override]
+        """Names of all arms, those of a user's actors among them."""
+        return arm_names()
+
+    def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Rename what earlier versions called otherwise."""
+        data = dict(data)
+        if "iterations" in data:
+            data["updates"] = data.pop("iterations")
+        if isinstance(data.get("arm"), str):
+            data["arm"] = self.arm_name(data["arm"])
+        return data
+
+    def make_config(
+        self,
+        preset: str,
+        arm: str,
+        *,
+        seed: int = 1,
+        name: str | None = None,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> LocomotionConfig:
+        """Return the settings of a run."""
+        arm = self.arm_name(arm)
+        return make_config(preset, arm, seed=seed, name=name, overrides=overrides)
+
+    def flags(self, preset: str, arm: str) -> LocomotionConfig:
+        """Return the settings whose fields are flags: those of what a control matches."""
+        return make_config(preset, self.arm_name(arm), match=False)
+
+    def summary(self, trainer: Trainer) -> str:
+        """Say what is trained, with how many environments."""
+        config: LocomotionConfig = trainer.config
+        return f"{config.arm} on {config.preset}, {config.envs} environments"
+
+    def trainer(self, config: LocomotionConfig, rank: Rank) -> Trainer:
+        """Make the PPO trainer."""
+        from prism_motor.locomotion.trainer import WalkingTrainer
+
+        return WalkingTrainer(config, rank)
+
+    def check_videos(self) -> None:
+        """Make a tiny video and throw it away."""
+        from prism_motor.locomotion.films import check_films
+
+        check_films()
+
+    def video_listener(
+        self, trainer: Trainer, folder: Path, every: int, say: Callable[[str], None]
+    ) -> Callable[[dict[str, float]], None]:
+        """Return what films the policy every so many updates."""
+        from prism_motor.locomotion.films import Films
+
+        return Films(folder, trainer, every, say)  # type: ignore[arg-type]
+
+    def load_policy(self, run: str | Path, step: int | None = None) -> Policy:
+        """Load a walking policy."""
+        from prism_motor.locomotion.policy import load_policy
+
+        return load_policy(run, step)
+
+    def check_evaluation(self, config: Any, evaluation: Any) -> None:
+        """Raise if a condition needs what the policy was not trained with."""
+        for condition in evaluation.conditions:
+            find_condition(condition).apply(config.task)
+
+    def identify(self, config: Any, evaluation: Any, condition: str, seed: int) -> dict[str, Any]:
+        """Return the condition in numbers and the size of the evaluation."""
+        changed = find_condition(condition).apply(config.task)
+        return {
+            "condition": {
+                "name": condition,
+                "randomisation": to_dict(changed.randomisation),
+                "observation_noise": changed.observations.noise,
+            },
+            "protocol": {"envs": evaluation.envs, "episodes": evaluation.episodes},
+        }
+
+    def episode_keys(self, evaluation: Any) -> list[Key]:
+        """Return (environment, episode) of all episodes."""
+        return [(env, n) for env in range(evaluation.envs) for n in range(evaluation.episodes)]
+
+    def evaluator(self, run: Run, step: int, evaluation: Any) -> Evaluator:
+        """Make what runs all environments of an evaluation at once."""
+        return _WalkingEvaluator(self.load_policy(run.path, step), evaluation)
+
+    def evaluation_table(self, found: Mapping[str, Sequence[Any]]) -> str:
+        """Write conditions side by side."""
+        from prism_motor.locomotion.summary import summarise, table
+
+        return (
+            table({condition: summarise(episodes) for condition, episodes in found.items()})
+            + "\n\nMean ± SD over episodes, survival with its 95 % Wilson interval. All episodes are "
+            "of one trained\npolicy: none of this says how training seeds differ."
+        )
+
+    def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
+        """Write ONNX, the contract, the robot's model and the runner."""
+        from prism_motor.locomotion.export import export_run, measure_latency
+
+        folder = export_run(Path(run), out, step)
+        latency = measure_latency(folder)
+        files = sorted(folder.iterdir())
+        return [
+            *(f"{file}  {file.stat().st_size / 1e3:.0f} kB" for file in files),
+            f"inference {1e6 * latency.median:.0f} us median, {1e6 * latency.percentile99:.0f} us "
+            "99th percentile (onnxruntime, batch of one, one thread)",
+            f"Try it with: prism sim2sim {folder}",
+        ]
+
+
+class _WalkingEvaluator:
+    """Runs all environments of a condition and seed together."""
+
+    def __init__(self, policy: Policy, evaluation: WalkingEvaluation) -> None:
+        self.policy, self.evaluation = policy, evaluation
+
+    def steps(self, keys: Sequence[Key]) -> int:
+        """Return the control steps of an evaluation in which nobody falls."""
+        return self.evaluation.episodes * (self.policy.config.task.episode_steps + 1)
+
+    def run(
+        self,
+        condition: str,
+        seed: int,
+        keys: Sequence[Key],
+        note: Callable[..., None],
+        report: Callable[[], None],
+    ) -> None:
+        """Run all episodes; they are noted together, because they are only valid together."""
+        import torch
+
+        from prism_motor.locomotion.evaluation import Protocol, evaluate
+
+        # The policy is small, and one thread keeps its rounding the same everywhere.
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            note(
+                *evaluate(
+                    self.policy,
+                    self.policy.config.task,
+                    condition,
+                    seed=seed,
+                    protocol=Protocol(self.evaluation.envs, self.evaluation.episodes),
+                    threads=self.evaluation.threads,
+                    report=report,
+                )
+            )
+        finally:
+            torch.set_num_threads(before)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+LOCOMOTION = LocomotionDomain()
+"""The domain."""

@@ -1,0 +1,281 @@
+"""Handling as a domain: what the rest of the package asks about runs that learn from demonstrations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from prism_motor._errors import InputError
+from prism_motor.domains import Domain, Evaluator, Key, Trainer
+from prism_motor.manipulation.config import HandlingEvaluation, ManipulationConfig
+from prism_motor.manipulation.episodes import EpisodeFiles, EpisodeRunner, HandlingEpisode
+from prism_motor.manipulation.perturbations import PERTURBATIONS, find_perturbation
+from prism_motor.manipulation.presets import ARMS, PRESETS, make_config
+from prism_motor.runs.layout import PRETRAINED
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.diffusion.policy import Policy
+    from prism_motor.runs import Run
+    from prism_motor.train.distributed import Rank
+
+
+class ManipulationDomain(Domain):
+    """Arms that learn one task from demonstrations, by LeRobot's Diffusion Policy."""
+
+    name = "manipulation"
+    title = "Handling"
+    config = ManipulationConfig
+    evaluation = HandlingEvaluation
+    episode = HandlingEpisode
+    conditions = tuple(PERTURBATIONS)
+    weights = "policy."
+    tuning_metric = ("loss", False)
+    presets = PRESETS
+    arms = tuple(ARMS)
+    default_preset = "state"
+    short_flags: ClassVar[Mapping[str, str]] = {"--suite": "--task.suite", "--task": "--task.name"}
+    renamed_flags: ClassVar[Mapping[str, str]] = {"--conditioner": "--arm", "--steps": "--updates"}
+    arm_aliases: ClassVar[Mapping[str, str]] = {"mlp": "mlp-matched", "mlp-larger": "mlp-large"}
+
+    def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Rename what earlier versions called otherwise."""
+        data = dict(data)
+        if "steps" in data:
+            data["updates"] = data.pop("steps")
+        if isinstance(data.get("arm"), str):
+            data["arm"] = self.arm_name(data["arm"])
+        conditioner = data.get("conditioner")
+        if isinstance(conditioner, dict) and conditioner.get("mlp_size") == "larger":
+            data["conditioner"] = {**conditioner, "mlp_size": "large"}
+        return data
+
+    def make_config(
+        self,
+        preset: str,
+        arm: str,
+        *,
+        seed: int = 1,
+        name: str | None = None,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> ManipulationConfig:
+        """Return the settings of a run."""
+        arm = self.arm_name(arm)
+        return make_config(preset, arm, seed=seed, name=name, overrides=overrides)
+
+    def prepare(self, config: ManipulationConfig) -> ManipulationConfig:
+        """Find out the sizes that the task gives a policy, and where its demonstrations are."""
+        from prism_motor.manipulation.data import environment_of
+        from prism_motor.manipulation.tasks import find_task
+
+        task = config.task
+        chosen = find_task(task.suite, task.name)
+        demos = config.demos or str(Path("demos") / f"{task.suite}-{chosen.name}")
+        if not task.action:
+            environment = environment_of(config)
+            try:
+                cameras = environment.cameras if config.network.inputs == "images" else ()
+                task = replace(
+                    task,
+                    name=chosen.name,
+                    state=len(environment.state_names),
+                    objects=len(environment.object_names),
+                    action=len(environment.action_names),
+                    cameras=tuple(cameras),
+                )
+            finally:
+                environment.close()
+        return replace(config, task=task, demos=demos)
+
+    def planned(self, config: ManipulationConfig) -> ManipulationConfig:
+        """Return the settings without what only the task knows."""
+        return replace(config, task=replace(config.task, state=0, objects=0, action=0, cameras=()))
+
+    def run_name(self, config: ManipulationConfig) -> str:
+        """Return SUITE-TASK-PRESET-ARM-SEED."""
+        return f"{self.task_name(config)}-{config.preset}-{config.arm}-{config.seed}".replace(
+            " ", "-"
+        )
+
+    def task_name(self, config: ManipulationConfig) -> str:
+        """Name suite and task."""
+        return f"{config.task.suite} {config.task.name}"
+
+    def summary(self, trainer: Trainer) -> str:
+        """Say what is trained, and its size."""
+        config: ManipulationConfig = trainer.config
+        size = sum(parameter.numel() for parameter in trainer.models()["policy"].parameters())
+        return (
+            f"{config.arm} on {self.task_name(config)}, preset {config.preset}, {size:,} parameters"
+        )
+
+    def trainer(self, config: ManipulationConfig, rank: Rank) -> Trainer:
+        """Read the demonstrations and make the trainer."""
+        from prism_motor.manipulation.data import load_for
+        from prism_motor.manipulation.diffusion.trainer import HandlingTrainer
+
+        if rank.world_size > 1:
+            raise InputError("manipulation trains in one process; leave --processes out.")
+        return HandlingTrainer(config, load_for(config))
+
+    def finish(self, run: Run) -> str:
+        """Write the policy for LeRobot's own commands."""
+        from prism_motor.manipulation.diffusion.policy import export_policy
+
+        folder = export_policy(self.load_policy(run.path), run.path / PRETRAINED)
+        return f"For LeRobot: {folder}."
+
+    def load_policy(self, run: str | Path, step: int | None = None) -> Policy:
+        """Load a policy that learned from demonstrations."""
+        from prism_motor.manipulation.diffusion.policy import load_policy
+
+        return load_policy(run, step)
+
+    def check_evaluation(self, config: Any, evaluation: Any) -> None:
+        """Raise if a corrector is not known."""
+        self._protocol(evaluation)
+
+    def identify(self, config: Any, evaluation: Any, condition: str, seed: int) -> dict[str, Any]:
+        """Return the condition in numbers and how actions are executed."""
+        return {
+            "kind": self.name,
+            "condition": {"name": condition, **asdict(find_perturbation(condition))},
+            "protocol": self._protocol(evaluation),
+        }
+
+    def _protocol(self, evaluation: HandlingEvaluation) -> dict[str, Any]:
+        from prism_motor.manipulation.compliance import (
+            COMPLIANCE,
+            compliance_label,
+            find_compliance,
+        )
+
+        name = evaluation.corrector
+        known: dict[str, Any] = {"linger": evaluation.linger, "corrector": name}
+        if name != "none":
+            known["corrector"] = compliance_label(name)
+            if name not in COMPLIANCE:  # its name does not say what it does
+                known["settings"] = asdict(find_compliance(name))
+        if evaluation.stiffness is not None:
+            known["stiffness"] = evaluation.stiffness
+        return known
+
+    def evaluation_name(self, evaluation: Any, condition: str, seed: int) -> str:
+        """Name the condition, what corrects actions, and the stiffness."""
+        protocol = self._protocol(evaluation)
+        parts = [condition]
+        if protocol["corrector"] != "none":
+            parts.append(protocol["corrector"])
+        if evaluation.stiffness is not None:
+            parts.append(f"kp{evaluation.stiffness:g}")
+        return f"{'+'.join(parts)}-{seed}"
+
+    def episode_keys(self, evaluation: Any) -> list[Key]:
+        """Return the initial states."""
+        return [(state,) for state in range(evaluation.episodes)]
+
+    def lacks_files(
+        self, run: Run, evaluation: Any, condition: str, seed: int, step: int, key: Key
+    ) -> bool:
+        """Say whether a trace or a video of an episode is missing."""
+        (state,) = key
+        files = EpisodeFiles(run.path, self.evaluation_name(evaluation, condition, seed), step)
+        return (evaluation.traces and not files.trace(state).is_file()) or (
+            state < evaluation.videos and not files.video(state).is_file()
+        )
+
+    def labels(self, config: Any) -> dict[str, Any]:
+        """Return arm, seed and task."""
+        return {**super().labels(config), "suite": config.task.suite, "task": config.task.name}
+
+    def evaluator(self, run: Run, step: int, evaluation: Any) -> Evaluator:
+        """Make what runs episodes one by one, here or in processes of their own."""
+        return _HandlingEvaluator(self, run, step, evaluation)
+
+    def evaluation_table(self, found: Mapping[str, Sequence[Any]]) -> str:
+        """Write conditions side by side."""
+        from prism_motor.manipulation.summary import summarise, table
+
+        return (
+            table({condition: summarise(episodes) for condition, episodes in found.items()})
+            + "\n\nSuccess with its 95 % Wilson interval; the rest are means over episodes. Errors "
+            "are between the pose that\nan action commands and the pose that is reached. All "
+            "episodes are of one trained policy: none of this says\nhow training seeds differ."
+        )
+
+    def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
+        """Write a pretrained folder of LeRobot, for --policy.path of its commands."""
+        from prism_motor.manipulation.diffusion.policy import export_policy
+
+        folder = export_policy(self.load_policy(run, step), out or Path(run) / PRETRAINED)
+        return [f"{folder}  Use it with: lerobot-eval --policy.path={folder} ..."]
+
+
+class _HandlingEvaluator:
+    """Runs episodes of one policy; its simulator is made once."""
+
+    def __init__(
+        self, domain: ManipulationDomain, run: Run, step: int, evaluation: HandlingEvaluation
+    ) -> None:
+        from prism_motor.manipulation.data import environment_of
+        from prism_motor.manipulation.diffusion.policy import check_fit
+
+        self.domain, self.path, self.step = domain, run.path, step
+        self.evaluation = evaluation
+        self.policy = domain.load_policy(run.path, step)
+        self.scene = environment_of(self.policy.config, evaluation.stiffness)
+        check_fit(self.policy, self.scene)
+
+    def steps(self, keys: Sequence[Key]) -> int:
+        """Return the number of episodes."""
+        return len(keys)
+
+    def run(
+        self,
+        condition: str,
+        seed: int,
+        keys: Sequence[Key],
+        note: Callable[..., None],
+        report: Callable[[], None],
+    ) -> None:
+        """Run episodes; one that crashes again and again is left out."""
+        from prism_motor.manipulation import workers as pool
+        from prism_motor.manipulation.episodes import load_runner
+
+        task = self.scene.task
+        if keys and max(keys)[0] >= self.scene.initial_states:
+            raise InputError(
+                f"{task.suite} {task.name} has {self.scene.initial_states} fixed initial states, "
+                f"so at most that many episodes per seed; got {max(keys)[0] + 1}."
+            )
+        name = self.domain.evaluation_name(self.evaluation, condition, seed)
+        options: dict[str, Any] = {
+            "condition": condition,
+            "seed": seed,
+            "evaluation": self.evaluation,
+            "files": EpisodeFiles(self.path, name, self.step),
+        }
+
+        def finish(done: Any) -> None:
+            if done.record is not None:
+                note(done.record)
+            report()
+
+        make_runner: Callable[[], EpisodeRunner]
+        if self.evaluation.workers:
+            make_runner = partial(load_runner, self.path, self.step, **options)
+        else:
+            make_runner = partial(EpisodeRunner, self.policy, self.scene, **options)
+        episodes = [pool.Episode(task, initial_state=state) for (state,) in keys]
+        workers = self.evaluation.workers
+        pool.run_episodes(make_runner, episodes, workers=workers, on_done=finish)
+
+    def close(self) -> None:
+        """Free the simulator."""
+        self.scene.close()
+
+
+MANIPULATION = ManipulationDomain()
+"""The domain."""

@@ -1,0 +1,202 @@
+"""Evaluations of a run's policy: one file per condition and seed, done once and then read.
+
+One rule says what is done: a stored evaluation counts if its identity (condition, seed, protocol),
+its checkpoint and the hash of the policy's weights are those that are asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from prism_motor.domains import Domain, Evaluator, Key, open_run
+from prism_motor.runs import Run, collect_provenance
+from prism_motor.runs.layout import EVALUATIONS
+from prism_motor.runs.weights import hash_weights
+from prism_motor.train.config import EvaluationConfig
+
+SCHEMA = 1
+"""Version of the files; raised when their meaning changes."""
+
+
+class Evaluations:
+    """The evaluations of one policy, kept in ``evaluations/`` of its run.
+
+    Args:
+        path: The run folder, or the name of a shipped policy, which can only be read.
+        evaluation: What is asked for; default: the domain's own.
+        step: Which checkpoint; default: the newest.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        evaluation: EvaluationConfig | None = None,
+        step: int | None = None,
+    ) -> None:
+        self.run, self.domain, self.config = open_run(path)
+        self.evaluation = evaluation or self.domain.evaluation()  # type: ignore[call-arg]
+        self.domain.check_evaluation(self.config, self.evaluation)
+        self.step = self.run.checkpoint_step(step)
+        self._evaluator: Evaluator | None = None
+        self._provenance = collect_provenance()
+
+    @cached_property
+    def weights_hash(self) -> str:
+        """Hash of the policy's weights."""
+        return hash_weights(self.run.weights(self.domain.weights, self.step))
+
+    def read(self, condition: str, seed: int) -> dict[Key, Any]:
+        """Return the stored episodes of this policy, by what identifies them."""
+        name = self.domain.evaluation_name(self.evaluation, condition, seed)
+        file = self.run.path / EVALUATIONS / f"{name}.json"
+        if not file.is_file():
+            return {}
+        identity = self._identity(condition, seed)
+        kind = self.domain.episode
+        names = [field.name for field in fields(kind)]
+        try:
+            data = json.loads(file.read_text())
+            if {key: data[key] for key in identity} != identity:
+                return {}
+            episodes = [kind(**{name: row[name] for name in names}) for row in data["episodes"]]
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+        return {self._key(episode): episode for episode in episodes}
+
+    def missing(self, condition: str, seed: int, again: bool = False) -> list[Key]:
+        """Return the episodes that are not done yet.
+
+        Args:
+            condition: Name of the condition.
+            seed: Evaluation seed.
+            again: Count also what is done.
+        """
+        wanted = self.domain.episode_keys(self.evaluation)
+        if again:
+            return wanted
+        done = self.read(condition, seed)
+        lacks = self.domain.lacks_files
+        where = (self.run, self.evaluation, condition, seed, self.step)
+        return [key for key in wanted if key not in done or lacks(*where, key)]
+
+    def count_done(self) -> int:
+        """Return how many pairs of condition and seed have all their episodes."""
+        return sum(not self.missing(*pair) for pair in self.evaluation.pairs)
+
+    def steps(self, keys: Sequence[Key]) -> int:
+        """Return how many steps of progress some episodes are at most."""
+        return self._open().steps(keys) if keys else 0
+
+    def measure(
+        self,
+        condition: str,
+        seed: int,
+        keys: Sequence[Key],
+        *,
+        again: bool = False,
+        report: Callable[[], None] = lambda: None,
+    ) -> dict[Key, Any]:
+        """Run episodes and return them; each is written as soon as it ends.
+
+        Args:
+            condition: Name of the condition.
+            seed: Evaluation seed.
+            keys: Which episodes, from :meth:`missing`.
+            again: Begin the file anew instead of adding to it.
+            report: Called with every step of progress.
+        """
+        self.run.evaluations_folder()  # a folder that cannot be written to is known early
+        stored = {} if again else self.read(condition, seed)
+        measured: dict[Key, Any] = {}
+
+        def note(*episodes: Any) -> None:
+            measured.update({self._key(episode): episode for episode in episodes})
+            self._write(condition, seed, stored | measured)
+
+        self._open().run(condition, seed, keys, note, report)
+        return measured
+
+    def found(self) -> dict[str, list[Any]]:
+        """Return all stored episodes that are asked for, by condition."""
+        wanted = set(self.domain.episode_keys(self.evaluation))
+        return {
+            condition: [
+                episode
+                for seed in self.evaluation.seeds
+                for key, episode in self.read(condition, seed).items()
+                if key in wanted
+            ]
+            for condition in self.evaluation.conditions
+        }
+
+    def close(self) -> None:
+        """Free the simulator."""
+        if self._evaluator is not None:
+            self._evaluator.close()
+            self._evaluator = None
+
+    def _open(self) -> Evaluator:
+        if self._evaluator is None:
+            self._evaluator = self.domain.evaluator(self.run, self.step, self.evaluation)
+        return self._evaluator
+
+    def _key(self, episode: Any) -> Key:
+        return tuple(getattr(episode, name) for name in self.domain.episode.KEY)
+
+    def _write(self, condition: str, seed: int, episodes: dict[Key, Any]) -> None:
+        labels = self.domain.labels(self.config)
+        data = {
+            **self._identity(condition, seed),
+            "provenance": self._provenance,
+            "episodes": [{**labels, **asdict(episodes[key])} for key in sorted(episodes)],
+        }
+        name = self.domain.evaluation_name(self.evaluation, condition, seed)
+        self.run.write_evaluation(name, data)
+
+    def _identity(self, condition: str, seed: int) -> dict[str, Any]:
+        """Return what makes a stored evaluation the one that is asked for."""
+        return {
+            "schema": SCHEMA,
+            **self.domain.identify(self.config, self.evaluation, condition, seed),
+            "evaluation_seed": seed,
+            "checkpoint": self.step,
+            "policy_sha256": self.weights_hash,
+        }
+
+
+class EpisodeByEpisode:
+    """Runs the episodes of a domain one after the other.
+
+    Args:
+        domain: The domain, which runs a single episode.
+        run: The run folder.
+        step: Which checkpoint.
+    """
+
+    def __init__(self, domain: Domain, run: Run, step: int) -> None:
+        self.domain, self.policy = domain, domain.load_policy(run.path, step)
+
+    def steps(self, keys: Sequence[Key]) -> int:
+        """Return the number of episodes."""
+        return len(keys)
+
+    def run(
+        self,
+        condition: str,
+        seed: int,
+        keys: Sequence[Key],
+        note: Callable[..., None],
+        report: Callable[[], None],
+    ) -> None:
+        """Run episodes and note each one as it ends."""
+        for key in keys:
+            note(self.domain.run_episode(self.policy, condition, seed, key))
+            report()
+
+    def close(self) -> None:
+        """Nothing is open."""

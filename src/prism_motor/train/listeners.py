@@ -1,0 +1,51 @@
+"""What follows a training: TensorBoard and a progress bar, told every row of metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from prism_motor._console import Progress
+from prism_motor._extras import missing_extra
+
+
+class TensorBoard:
+    """Writes every metric of an update as a scalar.
+
+    Args:
+        folder: Where the event files go.
+        updates: Updates that the run goes on from; later points of an earlier session are dropped.
+    """
+
+    def __init__(self, folder: Path, updates: int = 0) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise missing_extra("TensorBoard", "locomotion", error) from error
+        self.writer = SummaryWriter(str(folder), purge_step=updates + 1 if updates else None)
+
+    def __call__(self, row: Mapping[str, float]) -> None:
+        """Write one row."""
+        for name, value in row.items():
+            if name != "update":
+                self.writer.add_scalar(name, value, int(row["update"]))
+
+    def close(self) -> None:
+        """Flush and close the event file."""
+        self.writer.close()
+
+
+class TrainingProgress:
+    """Shows updates on a progress bar, with one line about the policy.
+
+    Args:
+        progress: The bar.
+        describe: Says in one line what a row of metrics means.
+    """
+
+    def __init__(self, progress: Progress, describe: Callable[[Mapping[str, float]], str]) -> None:
+        self.progress, self.describe = progress, describe
+
+    def __call__(self, row: Mapping[str, float]) -> None:
+        """Show one row."""
+        self.progress.step(self.describe(row), int(row["update"]) - self.progress.done)
