@@ -1,31 +1,21 @@
-"""What a domain tells reports: measures, conditions, names, and how its records are read.
+"""What reports must know about a domain: measures, conditions, names, how its records are read.
 
-Reports are written once for all domains. Whatever differs between walking and handling is an
-attribute or a small function of a :class:`ReportSpec`, which lives in the domain's own folder.
+Reports are written once for all domains. Whatever differs between them is an attribute or a small
+function of a :class:`ReportSpec`; a domain returns its own as ``Domain.reporting``.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from prism_motor._errors import InputError
 from prism_motor.runs.configs import to_dict
 from prism_motor.statistics.claims import Measure
 
-DEFAULT_KIND = "locomotion"
-"""Kind of runs whose config.json names none: the first ones were all of it."""
-
-SPECS: dict[str, str] = {
-    "locomotion": "prism_motor.locomotion.reporting:REPORT",
-    "manipulation": "prism_motor.manipulation.reporting:REPORT",
-}
-"""Where the spec of each kind of run is found."""
+if TYPE_CHECKING:
+    from prism_motor.domains import Domain
 
 
 class Variant(NamedTuple):
@@ -74,25 +64,22 @@ class Axis:
     """From the record to the chart."""
 
 
-MINUTES = Axis("seconds", "minutes of training", 1 / 60)
-"""The cost of learning in time."""
+UPDATES, MINUTES = Axis("update", "updates"), Axis("seconds", "minutes of training", 1 / 60)
+"""What learning costs in updates and in time."""
 
 
-class ReportSpec(ABC):
-    """Everything that a report must know about a domain; one object per domain."""
+class ReportSpec:
+    """Everything that a report must know about a domain; the defaults suit most of them.
 
-    kind: ClassVar[str]
-    """Name of the domain, as in config.json."""
-    aliases: ClassVar[Mapping[str, str]] = {}
-    """Present names of arms by the names that old runs and campaigns have."""
-    references: ClassVar[Sequence[str]] = ("mlp-matched",)
+    Args:
+        domain: The domain.
+    """
+
+    references: Sequence[str]
     """Arms to compare with: the first of them that a section has."""
-
-    measures: ClassVar[Sequence[Measure]]
-    """What is measured about an episode; the first one is a rate, in percent."""
-    robust: ClassVar[Sequence[str]]
+    robust: Sequence[str]
     """Fields of the measures that are compared under every condition, the rate first."""
-    run_measures: ClassVar[Sequence[str]]
+    run_measures: Sequence[str]
     """Fields of the measures that are listed for every single training."""
     of_successes: ClassVar[bool] = False
     """Whether measures are also given over successful episodes alone."""
@@ -100,50 +87,67 @@ class ReportSpec(ABC):
     """What one must know about the measures, below the main table."""
     shows_episodes: ClassVar[bool] = False
     """Whether the main table says how many episodes stand behind an arm."""
-
-    conditions: ClassVar[Sequence[str]]
-    """Names of all conditions, the plain one first."""
-    plain_title: ClassVar[str]
+    plain_title: str
     """Heading of the table of the plain condition."""
-    other_conditions: ClassVar[str]
+    other_conditions: ClassVar[str] = "other conditions"
     """What the other conditions are called together."""
-    away: ClassVar[str]
+    away: str
     """How the sentence about the other conditions begins."""
     iqm_over_conditions: ClassVar[bool] = False
     """Whether the interquartile mean over all conditions is shown."""
-
-    portrait_subject: ClassVar[str] = ""
-    """How the sentence about the arms' behaviour begins; see :meth:`portrait`."""
-
-    curves: ClassVar[Sequence[Quantity]] = ()
+    curves: Sequence[Quantity]
     """Quantities of the learning curves."""
-    axes: ClassVar[Sequence[Axis]] = ()
+    axes: ClassVar[Sequence[Axis]] = (UPDATES, MINUTES)
     """What they are drawn over."""
-
-    free: ClassVar[Sequence[str]]
+    free: ClassVar[Sequence[str]] = (
+        "seed", "updates", "threads", "checkpoint_every", "keep_checkpoints", "plugins",
+    )  # fmt: skip
     """Settings in which the runs of one arm may differ."""
-    network: ClassVar[str]
+    network: ClassVar[str] = ""
     """Setting that holds the network, which is what arms differ in."""
     usual: ClassVar[Mapping[str, Any]] = {}
     """Settings that an arm's label names whenever they have another value than this."""
-    evaluation_schema: ClassVar[int] = 1
-    """Version of the evaluation files that can be read."""
 
-    @abstractmethod
-    def read_config(self, data: dict[str, Any], where: str) -> Any:
-        """Return the settings of a run from its config.json, with present names."""
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.measures: Sequence[Measure] = domain.measures
+        self.references = (domain.reference,)
+        self.robust = (self.rate.field,)
+        self.run_measures = [measure.field for measure in self.measures]
+        self.plain_title = f"{self.plain.capitalize()} condition"
+        self.away = f"Away from {self.plain}:"
+        self.curves = (Quantity(domain.tuning_metric[0], domain.tuning_metric[0]),)
 
-    @abstractmethod
-    def updates(self, config: Any) -> int:
-        """Return how many updates were planned."""
+    @property
+    def rate(self) -> Measure:
+        """The measure that is a rate of episodes, in percent."""
+        return self.measures[0]
 
-    @abstractmethod
+    @property
+    def conditions(self) -> Sequence[str]:
+        """Names of all conditions, the plain one first."""
+        return self.domain.conditions
+
+    @property
+    def plain(self) -> str:
+        """Name of the plain condition."""
+        return self.conditions[0]
+
+    def measure(self, field: str) -> Measure:
+        """Return a measure by field."""
+        return next(measure for measure in self.measures if measure.field == field)
+
     def title(self, configs: Sequence[Any]) -> str:
         """Return what the task of some runs is called."""
+        return self.domain.task_name(configs[0])
+
+    def task_settings(self, config: Any) -> dict[str, Any]:
+        """Return the settings of the task; empty if its name says it all."""
+        return to_dict(config.task) if hasattr(config, "task") else {}
 
     def task_key(self, config: Any) -> str:
         """Return what a run learned; runs that differ in it never share a table."""
-        return json.dumps(to_dict(config.task))
+        return json.dumps([self.domain.task_name(config), self.task_settings(config)])
 
     def group(self, config: Any) -> str:
         """Return what makes tasks comparable, so that they are also averaged; empty if nothing."""
@@ -169,9 +173,9 @@ class ReportSpec(ABC):
         """Return how the policy of an evaluation was executed."""
         return PLAIN
 
-    @abstractmethod
     def extent(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
         """Say how much was evaluated, in short."""
+        return f"{len(episodes)} episodes each"
 
     def scope(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
         """Say what was evaluated; evaluations that differ in it were not made alike."""
@@ -180,34 +184,3 @@ class ReportSpec(ABC):
     def portrait(self, found: Mapping[str, str]) -> str:
         """Describe how an arm behaves by its numbers, by field; empty for nothing to say."""
         return ""
-
-    def arm(self, name: str) -> str:
-        """Return the present name of an arm."""
-        return self.aliases.get(name, name)
-
-    def measure(self, field: str) -> Measure:
-        """Return a measure by field."""
-        return next(measure for measure in self.measures if measure.field == field)
-
-    @property
-    def rate(self) -> Measure:
-        """The measure that is a rate of episodes."""
-        return self.measures[0]
-
-    @property
-    def plain(self) -> str:
-        """Name of the plain condition."""
-        return self.conditions[0]
-
-
-@cache
-def spec_of(kind: str | None) -> ReportSpec:
-    """Return the spec of a kind of run."""
-    kind = kind or DEFAULT_KIND
-    if kind not in SPECS:
-        raise InputError(
-            f"there is no kind of run called {kind!r}, only {', '.join(SPECS)}; a plugin may be "
-            "missing"
-        )
-    module, _, name = SPECS[kind].partition(":")
-    return getattr(importlib.import_module(module), name)

@@ -24,40 +24,36 @@ ROW = {
 }
 
 
-ACTORS = {"mlp-matched": "mlp-larger", "prism": "gated", "prism-residual": "residual"}
-"""Names of actors by name of the arm."""
-
-
 def write_run(
-    path, arm="prism", seed=1, *, updates=20, iterations=20, rows=None, config=None, **overrides
+    path, arm="prism", seed=1, *, updates=20, planned=20, rows=None, config=None, **overrides
 ):
-    """Write a run folder with ``updates`` of ``iterations`` done.
+    """Write a run folder with ``updates`` of ``planned`` done.
 
     ``rows`` maps conditions to episodes, each a dict of what differs from :data:`ROW`.
     """
     config = config or make_config(
         overrides.pop("preset", "laptop"),
-        ACTORS.get(actor := overrides.pop("actor", arm), actor),
+        overrides.pop("actor", arm),
         seed=seed,
         name=arm,
-        overrides={**overrides, "iterations": iterations},
+        overrides={**overrides, "updates": planned},
     )
     run = Run.create(path, to_dict(config))
     for index in range(1, updates + 1):
         run.log(metrics_row(config, index, seed))
     run.close()
     if updates:
-        run.save(updates, {"actor.weight": torch.full((2,), float(seed))}, {"iteration": updates})
+        run.save(updates, {"actor.weight": torch.full((2,), float(seed))}, {"update": updates})
     for condition, episodes in (rows or {}).items():
         write_evaluation(run, config, condition, episodes, updates)
     return config
 
 
 def metrics_row(config, index, seed):
-    share = index / config.iterations
+    share = index / config.updates
     return {
-        "iteration": index,
-        "samples": index * config.samples_per_iteration,
+        "update": index,
+        "samples": index * config.samples_per_update,
         "seconds": 1.5 * index,
         "reward_per_second": 4 * share + 0.1 * seed,
         "linear_error": 0.5 - 0.3 * share,

@@ -44,7 +44,7 @@ def test_any_other_setting_makes_another_arm(tmp_path, change, labels):
 
 def test_another_number_of_updates_is_another_arm(tmp_path):
     write_run(tmp_path / "a", seed=1)
-    write_run(tmp_path / "b", seed=2, updates=40, iterations=40)
+    write_run(tmp_path / "b", seed=2, updates=40, planned=40)
     write_run(tmp_path / "c", seed=3, updates=5)  # not finished, but of the same plan as the first
     (section,) = sections(tmp_path)
     assert {arm.label: list(arm.runs) for arm in section.arms} == {
@@ -92,7 +92,7 @@ def test_arms_come_in_the_usual_order_with_their_size(tmp_path):
         write_run(tmp_path / arm, arm, actor="mlp" if arm == "zebra" else arm)
     (section,) = sections(tmp_path)
     assert [arm.name for arm in section.arms] == ["mlp", "mlp-matched", "prism", "zebra"]
-    config = make_config("laptop", "gated")
+    config = make_config("laptop", "prism")
     assert section.arms[2].parameters == count_parameters(build_actor(config.actor, 235, 12))
 
 

@@ -17,7 +17,7 @@ def test_a_run_is_read_with_everything_that_traces_it(tmp_path):
     (run,) = collect(tmp_path).runs
     assert run.name == "deep/er/run"
     assert run.config == config
-    assert run.spec.kind == "locomotion"
+    assert run.domain.name == "locomotion"
     assert run.finished
     assert (run.updates, len(run.metrics), len(run.episodes("nominal"))) == (20, 20, 2)
     assert run.episodes("payload") == []
@@ -46,14 +46,14 @@ def test_hidden_folders_and_folders_inside_runs_are_not_searched(tmp_path):
 
 
 def test_unfinished_runs_know_their_progress(tmp_path):
-    write_run(tmp_path / "run", updates=5, iterations=20)
+    write_run(tmp_path / "run", updates=5, planned=20)
     (run,) = collect(tmp_path).runs
     assert not run.finished
     assert (run.updates, run.budget) == (5, 20)
 
 
 def test_a_run_that_went_on_longer_has_a_larger_budget(tmp_path):
-    write_run(tmp_path / "run", updates=30, iterations=20)
+    write_run(tmp_path / "run", updates=30, planned=20)
     (run,) = collect(tmp_path).runs
     assert run.finished
     assert run.budget == 30
@@ -67,7 +67,7 @@ def test_records_without_checkpoints_are_read_and_empty_ones_are_said(tmp_path):
     found = collect(tmp_path)
     fresh, stripped = found.runs
     assert fresh.updates == 0
-    assert stripped.updates == config.iterations
+    assert stripped.updates == config.updates
     assert len(stripped.evaluations) == 1
     assert stripped.checkpoint_sha256 is None
     assert found.problems == (
@@ -137,8 +137,8 @@ def test_tuning_runs_of_a_campaign_are_not_reported_and_missing_runs_are_counted
 
 
 def test_old_names_of_arms_are_read_as_the_present_ones(tmp_path):
-    write_run(tmp_path / "a", "gated", rows=NOMINAL)
-    write_run(tmp_path / "b", "mlp-larger", rows=NOMINAL)
+    write_run(tmp_path / "a", "gated", actor="prism", rows=NOMINAL)
+    write_run(tmp_path / "b", "mlp-larger", actor="mlp-matched", rows=NOMINAL)
     plan = {"arms": [{"name": "gated"}, {"name": "mlp-larger"}], "seeds": [1]}
     (tmp_path / "campaign.json").write_text(json.dumps(plan))
     found = collect(tmp_path)
@@ -151,7 +151,7 @@ def test_an_unknown_kind_of_run_is_named(tmp_path):
     edit_json(tmp_path / "run" / "config.json", kind="juggling")
     (problem,) = collect(tmp_path).problems
     assert "run: this version of prism cannot read the run" in problem
-    assert "no kind of run called 'juggling'" in problem
+    assert "Unknown domain 'juggling'" in problem
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from prism_motor.cli import main
-from prism_motor.manipulation.config import ConditionerConfig, ImitationConfig, TaskConfig
+from prism_motor.manipulation.config import ConditionerConfig, HandlingTask, ManipulationConfig
 from prism_motor.report import write_report
 from prism_motor.report.arms import make_sections
 from prism_motor.report.chapters import make_chapters
@@ -32,17 +32,17 @@ def write(
     path, arm="prism", seed=1, *, suite="metaworld", task="reach-v3", rows=None, done=20, **changes
 ):
     """Write a run with ``rows`` of episodes by condition, or by condition and corrector."""
-    config = ImitationConfig(
+    config = ManipulationConfig(
         preset="state",
         arm=arm,
-        task=TaskConfig(suite, task, 11, 10, 4, ()),
+        task=HandlingTask(suite, task, 11, 10, 4, ()),
         demos="demos",
         conditioner=ConditionerConfig(**changes),
-        steps=20,
+        updates=20,
         seed=seed,
     )
     run = Run.create(path, to_dict(config))
-    run.log({"iteration": done, "loss": 0.1})
+    run.log({"update": done, "loss": 0.1})
     run.close()
     run.save(done, {"policy.weight": torch.zeros(1)}, {})
     for key, episodes in (rows or {}).items():

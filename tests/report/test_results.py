@@ -8,7 +8,6 @@ from prism_motor.report import chapters, sentences, tables
 from prism_motor.report.arms import make_sections
 from prism_motor.report.collect import collect
 from prism_motor.report.results import Key, compute
-from prism_motor.reporting import spec_of
 from prism_motor.statistics import holm, wilson
 
 from .folders import study, write_run
@@ -130,9 +129,9 @@ def test_robustness_by_condition_and_over_all(tmp_path):
         for value in found.means["prism", condition, "linear_error", False].values()
     ]
     expected = stats.trim_mean(values, 0.25)
-    assert cells(table, "prism")["all: IQM"].text == spec_of("locomotion").measure(
-        "linear_error"
-    ).write(expected)
+    assert cells(table, "prism")["all: IQM"].text == found.spec.measure("linear_error").write(
+        expected
+    )
     assert {c.condition for c in found.other_claims} == {"low-friction", "payload"}
     assert len(found.other_claims) == 2 * 3
 

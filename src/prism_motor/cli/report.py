@@ -25,7 +25,7 @@ def report(
         title: Heading of the page; default: the folder's name.
     """
     from prism_motor.report import text_table, write_report
-    from prism_motor.report.tables import plural
+    from prism_motor._console import count
 
     command = ["prism", "report", str(folder)]
     command += ["--out", str(out)] if out else []
@@ -40,5 +40,5 @@ def report(
         print("\n".join(f"- {subject}{finding}" for subject, finding in chapter.findings))
     if made.problems:
         verb = "is missing or was" if len(made.problems) == 1 else "are missing or were"
-        print(f"\n{plural(len(made.problems), 'thing')} {verb} left out; the page lists them.")
+        print(f"\n{count(len(made.problems), 'thing')} {verb} left out; the page lists them.")
     print(f"\n{made.page}  {made.page.stat().st_size / 1e6:.1f} MB\n{made.data}\n{made.markdown}")

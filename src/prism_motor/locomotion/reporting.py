@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from prism_motor.locomotion.conditions import CONDITIONS
-from prism_motor.locomotion.config import TrainConfig
 from prism_motor.reporting import MINUTES, Axis, Quantity, ReportSpec
-from prism_motor.runs.configs import from_dict
-from prism_motor.statistics import Measure
+from prism_motor.statistics.claims import Measure
+
+if TYPE_CHECKING:
+    from prism_motor.domains import Domain
+    from prism_motor.locomotion.config import LocomotionConfig
 
 MEASURES = (
     Measure("survived", "survival", "%", 1, True, 100.0),
@@ -29,42 +30,33 @@ from shuffling; none of them is better high or low as such."""
 class WalkingReport(ReportSpec):
     """Policies that walk."""
 
-    kind = "locomotion"
-    aliases: ClassVar = {"mlp-larger": "mlp-matched", "gated": "prism", "residual": "prism-residual"}
-    measures = MEASURES
-    robust = ("survived", "linear_error", "yaw_error")
-    run_measures = ("survived", "linear_error", "yaw_error", "speed_ratio")
-    conditions = tuple(CONDITIONS)
-    plain_title = "Nominal condition"
-    other_conditions = "other conditions"
-    away = "Away from nominal:"
     iqm_over_conditions = True
-    portrait_subject = "Walking"
-    curves = (
-        Quantity("reward_per_second", "reward per second", "1/s"),
-        Quantity("linear_error", "linear error", "m/s"),
-        Quantity("seconds_between_falls", "time between falls", "s", log_scale=True, of_rates=True),
-    )
     axes = (Axis("samples", "million samples", 1e-6), MINUTES)
-    free = ("seed", "threads", "iterations", "checkpoint_every", "keep_checkpoints")
     network = "actor"
     usual: ClassVar = {"actor.degree": 2}
 
-    def read_config(self, data: dict[str, Any], where: str) -> TrainConfig:
-        """Return the settings of a run from its config.json, with present names."""
-        config = from_dict(TrainConfig, data, where)
-        return replace(config, arm=self.arm(config.arm))
+    def __init__(self, domain: Domain) -> None:
+        super().__init__(domain)
+        self.robust = ("survived", "linear_error", "yaw_error")
+        self.run_measures = (*self.robust, "speed_ratio")
+        self.curves = (
+            Quantity("reward_per_second", "reward per second", "1/s"),
+            Quantity("linear_error", "linear error", "m/s"),
+            Quantity(
+                "seconds_between_falls", "time between falls", "s", log_scale=True, of_rates=True
+            ),
+        )
 
-    def updates(self, config: TrainConfig) -> int:
-        """Return how many updates were planned."""
-        return config.iterations
-
-    def title(self, configs: Sequence[TrainConfig]) -> str:
-        """Return what the task of some runs is called."""
+    def title(self, configs: Sequence[LocomotionConfig]) -> str:
+        """Return the presets and the robot."""
         presets = sorted({config.preset for config in configs})
         return f"{' and '.join(presets)} ({configs[0].task.robot})"
 
-    def parameters(self, config: TrainConfig) -> int:
+    def task_key(self, config: LocomotionConfig) -> str:
+        """Return the task alone: presets with the same one may share a table."""
+        return json.dumps(self.task_settings(config))
+
+    def parameters(self, config: LocomotionConfig) -> int:
         """Return the parameters of the actor."""
         from prism_motor.locomotion.presets import observation_size
         from prism_motor.nn import build_actor, count_parameters
@@ -72,9 +64,9 @@ class WalkingReport(ReportSpec):
         inputs, outputs = observation_size(config.task)
         return count_parameters(build_actor(config.actor, inputs, outputs))
 
-    def samples_per_update(self, config: TrainConfig) -> int:
+    def samples_per_update(self, config: LocomotionConfig) -> int:
         """Return the control steps of all environments in one update."""
-        return config.samples_per_iteration
+        return config.samples_per_update
 
     def extent(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
         """Say how many episodes of how many environments were evaluated."""
@@ -89,7 +81,3 @@ class WalkingReport(ReportSpec):
                 f"{found['swing_apex']} cm, double support {found['double_support']} %)"
             )
         return text
-
-
-REPORT = WalkingReport()
-"""The one object of this domain."""

@@ -14,21 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from prism_motor._errors import InputError
+from prism_motor.arms import arm_order
+from prism_motor.domains import DOMAINS, Domain
 from prism_motor.report.collect import CampaignPlan, RunCollection, RunRecord
-from prism_motor.reporting import PLAIN, SPECS, ReportSpec, Variant
-from prism_motor.runs import to_dict
+from prism_motor.reporting import PLAIN, ReportSpec, Variant
 from prism_motor.runs.configs import find_differences, flatten
-
-ARM_ORDER = (
-    "mlp",
-    "linear",
-    "mlp-matched",
-    "mlp-matched-residual",
-    "mlp-large",
-    "prism",
-    "prism-residual",
-)
-"""Order of the arms in tables; others come after them, by name."""
 
 _SHOWN = 3
 """How many differing settings a name lists."""
@@ -75,14 +65,19 @@ class ArmRuns:
 class ReportSection:
     """Arms that were trained on the same task."""
 
-    spec: ReportSpec
-    """What their domain says about reports."""
+    domain: Domain
+    """What they learned is of."""
     title: str
     """Name of the task."""
     arms: tuple[ArmRuns, ...]
     """All arms, known ones first; those of a campaign that have no run yet too."""
     notes: tuple[str, ...]
     """What was left out, and why."""
+
+    @property
+    def spec(self) -> ReportSpec:
+        """What the domain says about reports."""
+        return self.domain.reporting
 
     @property
     def runs(self) -> list[RunRecord]:
@@ -96,7 +91,7 @@ class ReportSection:
         references, else the name that is missing.
         """
         names = {arm.name for arm in self.arms if arm.runs}
-        wanted = [*([self.spec.arm(name)] if name else []), *self.spec.references]
+        wanted = [*([self.domain.arm_name(name)] if name else []), *self.spec.references]
         return next((one for one in wanted if one in names), wanted[0])
 
     def reference_of(self, arm: ArmRuns, name: str) -> ArmRuns | None:
@@ -121,13 +116,13 @@ def make_sections(collection: RunCollection) -> list[ReportSection]:
     tasks: dict[tuple[str, str, str], list[RunRecord]] = {}
     for run in collection.runs:
         spec = run.spec
-        key = spec.kind, spec.group(run.config), spec.task_key(run.config)
+        key = run.domain.name, spec.group(run.config), spec.task_key(run.config)
         tasks.setdefault(key, []).append(run)
-    kinds = list(SPECS)
+    kinds = list(DOMAINS)
     groups = [tasks[key] for key in sorted(tasks, key=lambda key: (kinds.index(key[0]), key[1]))]
     titles = distinct_labels(
         [group[0].spec.title([run.config for run in group]) for group in groups],
-        [to_dict(group[0].config.task) for group in groups],
+        [group[0].spec.task_settings(group[0].config) for group in groups],
     )
     return [
         _make_section(title, group, _planned(collection.plans, group))
@@ -148,7 +143,7 @@ def _planned(plans: Sequence[CampaignPlan], runs: Sequence[RunRecord]) -> dict[s
 def _make_section(
     title: str, runs: Sequence[RunRecord], planned: Mapping[str, set[int]]
 ) -> ReportSection:
-    spec = runs[0].spec
+    domain = runs[0].domain
     groups: dict[str, dict[int, RunRecord]] = {}
     settings: dict[str, dict[str, Any]] = {}
     notes = []
@@ -166,7 +161,7 @@ def _make_section(
     keys = list(groups)
     names = [settings[key]["arm"] for key in keys]
     others = [_without(settings[key], ("task", "arm", "updates")) for key in keys]
-    labels = distinct_labels(_with_updates(settings), others, spec.usual)
+    labels = distinct_labels(_with_updates(settings), others, domain.reporting.usual)
     # Every arm should have all seeds that any arm has, and those of its campaign.
     everyone = {seed for group in groups.values() for seed in group}
     arms = []
@@ -178,7 +173,7 @@ def _make_section(
     absent = planned.keys() - {*names}
     arms += [ArmRuns(name, name, {}, None, {}, tuple(sorted(planned[name]))) for name in absent]
     arms.sort(key=_place)
-    return ReportSection(spec, title, tuple(arms), (*notes, *_not_alike(title, arms)))
+    return ReportSection(domain, title, tuple(arms), (*notes, *_not_alike(title, arms)))
 
 
 def _not_alike(title: str, arms: Sequence[ArmRuns]) -> list[str]:
@@ -214,11 +209,6 @@ def _with_updates(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
     if len(budgets) == 1:
         return [own["arm"] for own in settings.values()]
     return [f"{own['arm']}, {own['updates']:,} updates" for own in settings.values()]
-
-
-def arm_order(name: str) -> tuple[int, str]:
-    """Return the place of an arm in tables: known ones first, then by name."""
-    return (ARM_ORDER.index(name) if name in ARM_ORDER else len(ARM_ORDER), name)
 
 
 def _place(arm: ArmRuns) -> tuple[Any, ...]:

@@ -10,11 +10,12 @@ from typing import Any
 
 from prism_motor.report.collect import RunRecord
 from prism_motor.report.tables import MISSING, Cell, Table
+from prism_motor.runs.layout import ANALYSIS, VIDEOS
 
 PICTURES = {".svg": "svg+xml", ".png": "png", ".gif": "gif", ".jpg": "jpeg"}
 """Kinds of figures by the end of their name."""
 
-VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
+VIDEO_KINDS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 """Kinds of videos by the end of their name."""
 
 FILE_LIMIT, TOTAL_LIMIT = 8_000_000, 48_000_000
@@ -90,12 +91,14 @@ def find_videos(
     """Return the newest videos of every run."""
     found = []
     for run in runs:
-        files = [f for f in sorted((run.path / "videos").glob("*")) if f.suffix.lower() in VIDEOS]
+        files = [
+            f for f in sorted((run.path / VIDEOS).glob("*")) if f.suffix.lower() in VIDEO_KINDS
+        ]
         hidden = len(files) - VIDEOS_PER_RUN
         if hidden > 0:
-            budget.notes.append(f"{run.name}/videos has {hidden} more, older videos.")
+            budget.notes.append(f"{run.name}/{VIDEOS} has {hidden} more, older videos.")
         for file in files[-VIDEOS_PER_RUN:]:
-            video = budget.take(file, VIDEOS[file.suffix.lower()])
+            video = budget.take(file, VIDEO_KINDS[file.suffix.lower()])
             if video is not None:
                 found.append((run, video))
     return found
@@ -109,7 +112,7 @@ def find_analyses(
     return [
         analysis
         for place, source in places
-        for folder in sorted((place / "analysis").glob("*"))
+        for folder in sorted((place / ANALYSIS).glob("*"))
         if folder.is_dir()
         for analysis in _read_folder(folder, source, budget)
     ]

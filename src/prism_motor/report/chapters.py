@@ -20,10 +20,8 @@ from prism_motor.report.tables import (
     families_table,
     main_table,
 )
+from prism_motor.runs.layout import TUNING
 from prism_motor.statistics import Claim
-
-TUNING_RESULTS = "tuning.json"
-"""The sweep and its winners, in a campaign's folder."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def make_chapters(all_results: Sequence[SectionResults]) -> list[Chapter]:
     chapters = [make_chapter(results) for results in all_results]
     domains: dict[str, list[SectionResults]] = {}
     for results in all_results:
-        domains.setdefault(results.spec.kind, []).append(results)
+        domains.setdefault(results.spec.domain.name, []).append(results)
     for parts in domains.values():
         table = families_table(parts)
         if table is not None:
@@ -192,7 +190,7 @@ def tuning_tables(plans: Sequence[CampaignPlan]) -> list[Table]:
     tables = []
     for plan in plans:
         try:
-            data = json.loads((plan.folder / TUNING_RESULTS).read_text())
+            data = json.loads((plan.folder / TUNING).read_text())
             tables.append(_tuning_table(data, plan))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue  # no tuning, or of another version
@@ -208,7 +206,7 @@ def _tuning_table(data: dict[str, Any], plan: CampaignPlan) -> Table:
                 f"{key.rpartition('.')[2]} {value}" for key, value in tried["setting"].items()
             )
             number = blank() if score is None else Cell(f"{score:.2f}")
-            label = plan.spec.arm(name)
+            label = plan.domain.arm_name(name)
             rows.append((Cell(label), Cell(setting), number, Cell("chosen" if chosen else "")))
     seeds = ", ".join(map(str, data["seeds"]))
     return Table(

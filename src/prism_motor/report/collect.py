@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prism_motor._errors import InputError
-from prism_motor.reporting import PLAIN, ReportSpec, Variant, spec_of
+from prism_motor._errors import InputError, PrismError
+from prism_motor.domains import Domain, domain_of
+from prism_motor.reporting import PLAIN, ReportSpec, Variant
 from prism_motor.runs import RunError, to_dict
-
-CAMPAIGN, TUNING = "campaign.json", "tuning"
-"""Record of a campaign; its folder of runs that chose settings, which are never reported."""
-
-_RUN_KEYS = {"preset", "arm", "task"}
-"""What distinguishes the config.json of a training run from other files of that name."""
+from prism_motor.runs.layout import (
+    CAMPAIGN,
+    CHECKPOINTS,
+    CONFIG,
+    EVALUATIONS,
+    PROVENANCE,
+    walk_runs,
+)
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ class RunRecord:
     """The folder."""
     name: str
     """The folder as seen from where the report began."""
-    spec: ReportSpec
-    """What its domain says about reports."""
+    domain: Domain
+    """What it is a run of."""
     config: Any
     """How it was trained."""
     config_sha256: str
@@ -69,14 +71,19 @@ class RunRecord:
     """What was left out, and why."""
 
     @property
+    def spec(self) -> ReportSpec:
+        """What its domain says about reports."""
+        return self.domain.reporting
+
+    @property
     def finished(self) -> bool:
         """Whether all planned updates are done."""
-        return self.updates >= self.spec.updates(self.config)
+        return self.updates >= self.config.updates
 
     @property
     def budget(self) -> int:
         """Updates that it has had or will have."""
-        return max(self.updates, self.spec.updates(self.config))
+        return max(self.updates, self.config.updates)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -99,8 +106,8 @@ class CampaignPlan:
 
     folder: Path
     """The campaign's folder."""
-    spec: ReportSpec
-    """What its domain says about reports."""
+    domain: Domain
+    """What its runs are of."""
     seeds: dict[str, tuple[int, ...]]
     """Training seeds by name of the arm."""
     tasks: int
@@ -145,65 +152,48 @@ def collect(root: str | Path) -> RunCollection:
     runs: list[RunRecord] = []
     problems: list[str] = []
     plans: list[CampaignPlan] = []
-    for place in _folders(folder):
+    for place, is_run in walk_runs(folder):
         if (place / CAMPAIGN).is_file():
             plans += _read_plan(place, problems)
+        if not is_run:
+            continue
         name = place.relative_to(folder).as_posix()
         try:
             run = _read_run(place, folder.resolve().name if name == "." else name)
         except RunError as error:
             problems.append(str(error))
             continue
-        if run is not None:
-            runs.append(run)
-            problems += run.notes
+        runs.append(run)
+        problems += run.notes
     problems += [note for plan in plans if (note := plan.note(runs))]
     return RunCollection(folder, tuple(runs), tuple(problems), tuple(plans))
-
-
-def _folders(root: Path) -> Iterator[Path]:
-    """Walk from a folder down, not into runs, hidden folders and the tuning of campaigns."""
-    for place, inner, files in os.walk(root):
-        if "config.json" in files and (_run_config(Path(place)) or "metrics.jsonl" in files):
-            inner.clear()
-        hidden = [name for name in inner if name.startswith(".")]
-        skipped = {*hidden, TUNING} if CAMPAIGN in files else {*hidden}
-        inner[:] = sorted(name for name in inner if name not in skipped)
-        yield Path(place)
-
-
-def _run_config(folder: Path) -> dict[str, Any] | None:
-    """Return config.json if it is one of a training run."""
-    data = read_json(folder / "config.json") or {}
-    return data if data.keys() >= _RUN_KEYS else None
 
 
 def _read_plan(folder: Path, problems: list[str]) -> list[CampaignPlan]:
     data = read_json(folder / CAMPAIGN) or {}
     try:
-        spec = spec_of(data.get("kind"))
-        seeds = {spec.arm(arm["name"]): tuple(map(int, data["seeds"])) for arm in data["arms"]}
+        domain = domain_of(data)
+        names = [domain.arm_name(arm["name"]) for arm in data["arms"]]
+        seeds = dict.fromkeys(names, tuple(map(int, data["seeds"])))
         tasks = len(data.get("tasks") or data.get("variants") or (None,))
-        return [CampaignPlan(folder, spec, seeds, tasks)]
+        return [CampaignPlan(folder, domain, seeds, tasks)]
     except (KeyError, TypeError, ValueError):
         problems.append(f"{folder / CAMPAIGN} is not the record of a campaign.")
         return []
 
 
-def _read_run(folder: Path, name: str) -> RunRecord | None:
+def _read_run(folder: Path, name: str) -> RunRecord:
     from prism_motor.runs import Run
 
-    # Is this a training run at all, and can its settings be read?
-    data = _run_config(folder)
+    # Can its settings be read, by this version and with the plugins that are here?
+    data = read_json(folder / CONFIG)
     if data is None:
-        if (folder / "config.json").is_file() and (folder / "metrics.jsonl").is_file():
-            raise RunError(f"{name}: config.json is damaged or not that of a training run.")
-        return None
-    provenance = read_json(folder / "provenance.json") or {}
+        raise RunError(f"{name}: {CONFIG} is damaged or not that of a training run.")
+    provenance = read_json(folder / PROVENANCE) or {}
     try:
-        spec = spec_of(data.get("kind"))
-        config = spec.read_config(data, f"{name}/config.json")
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        domain = domain_of(data)
+        config = domain.read_config(data, f"{name}/{CONFIG}")
+    except (PrismError, ValueError, TypeError, KeyError, AttributeError) as error:
         version = provenance.get("prism")
         made = f" It was made by prism {version}." if version else ""
         raise RunError(f"{name}: this version of prism cannot read the run: {error}{made}") from (
@@ -212,17 +202,17 @@ def _read_run(folder: Path, name: str) -> RunRecord | None:
     # How far did it get? Kept records have no checkpoints; then evaluations and metrics tell.
     run = Run(folder, data)
     notes: list[str] = []
-    found = _read_evaluations(folder, name, spec, notes)
+    found = _read_evaluations(folder, name, domain.reporting, notes)
     metrics = tuple(row for row in run.metrics() if isinstance(row, dict))
     steps = run.steps()
     updates = steps[-1] if steps else max([0, *(one.checkpoint for one in found)])
     if not steps and not found:
-        updates = int(metrics[-1].get("update", metrics[-1].get("iteration", 0))) if metrics else 0
+        updates = int(metrics[-1].get("update", 0)) if metrics else 0
         notes.append(f"{name}: neither a complete checkpoint nor an evaluation in the folder.")
     return RunRecord(
         path=folder,
         name=name,
-        spec=spec,
+        domain=domain,
         config=config,
         config_sha256=_hash(data),
         provenance=provenance,
@@ -238,16 +228,16 @@ def _read_evaluations(
     folder: Path, name: str, spec: ReportSpec, notes: list[str]
 ) -> list[StoredEvaluation]:
     """Read the files that are whole; each of the others gets a note."""
+    from prism_motor.train.evaluations import SCHEMA
+
     found = []
-    for file in sorted((folder / "evaluations").glob("*.json")):
+    for file in sorted((folder / EVALUATIONS).glob("*.json")):
         data = read_json(file)
         try:
             if data is None:
                 raise InputError("no readable JSON")
-            if data["schema"] != spec.evaluation_schema:
-                raise InputError(
-                    f"schema {data['schema']}, this prism reads {spec.evaluation_schema}"
-                )
+            if data["schema"] != SCHEMA:
+                raise InputError(f"schema {data['schema']}, this prism reads {SCHEMA}")
             if not data["episodes"]:
                 raise InputError("no episodes")
             for row in data["episodes"]:
@@ -266,7 +256,7 @@ def _read_evaluations(
             )
         except (ValueError, KeyError, TypeError) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else error
-            notes.append(f"{name}/evaluations/{file.name} is left out: {why}.")
+            notes.append(f"{name}/{EVALUATIONS}/{file.name} is left out: {why}.")
     return found
 
 
@@ -300,7 +290,7 @@ def _checkpoint_hash(folder: Path, step: int, name: str, notes: list[str]) -> st
     """Return the SHA-256 of a checkpoint's tensors, as its marker has it."""
     from prism_motor.runs.checkpoints import SCHEMA
 
-    marker = read_json(folder / "checkpoints" / f"{step:08d}" / "complete.json") or {}
+    marker = read_json(folder / CHECKPOINTS / f"{step:08d}" / "complete.json") or {}
     if marker.get("schema") != SCHEMA:
         notes.append(
             f"{name}: checkpoint {step} has layout version {marker.get('schema')}, this prism "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from prism_motor.arms import arm_colours
 from prism_motor.report.arms import ArmRuns, ReportSection
 from prism_motor.report.charts import Chart, Curve, draw_chart, twin_labels
 from prism_motor.report.collect import RunRecord
@@ -15,18 +16,6 @@ from prism_motor.reporting import Axis, Quantity
 
 _POINTS = 160
 """Points of a curve."""
-
-
-ARM_COLOURS = {
-    "mlp": "#7A7A7A",
-    "mlp-matched": "#0072B2",
-    "prism": "#D55E00",
-    "prism-residual": "#009E73",
-}
-"""Colours of the arms by name, from Okabe and Ito: distinct with the common colour deficiencies."""
-
-_FURTHER = ("#CC79A7", "#56B4E9", "#E69F00", "#6A3D9A", "#8C6D31", "#1B1B1B")
-"""Colours of arms with other names, in the order in which they come."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +42,6 @@ def make_chapter_curves(section: ReportSection) -> ChapterCurves | None:
         ]
         rows += [tuple(drawn)] if drawn else []
     return ChapterCurves(colours, twin_labels(colours), tuple(rows)) if rows else None
-
-
-def arm_colours(arms: Iterable[str]) -> dict[str, str]:
-    """Give every arm its colour; arms with a name of their own take further ones in turn."""
-    names = list(dict.fromkeys(arms))
-    others = [name for name in names if name not in ARM_COLOURS]
-    further = {name: _FURTHER[i % len(_FURTHER)] for i, name in enumerate(others)}
-    return {name: ARM_COLOURS.get(name) or further[name] for name in names}
 
 
 def _colours(arms: Sequence[ArmRuns]) -> dict[str, str]:

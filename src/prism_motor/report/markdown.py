@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from prism_motor._columns import align_columns
+from prism_motor import _console
 from prism_motor.report.chapters import Chapter
 from prism_motor.report.tables import Cell, Table
 
@@ -55,7 +55,7 @@ def text_table(table: Table) -> str:
     lines = [[table.columns[0], *(row[0].text for row in table.rows)]]
     for index, heading in enumerate(table.columns[1:], start=1):
         lines.append([heading, *(_short(row[index]) for row in table.rows)])
-    return align_columns(lines)
+    return _console.text_table(lines)
 
 
 def _short(cell: Cell) -> str:

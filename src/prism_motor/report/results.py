@@ -185,7 +185,7 @@ def compute_all(
     for section in sections:
         group = section.spec.group(section.runs[0].config)
         # Tasks without a group stand alone.
-        key = section.spec.kind, group or section.title
+        key = section.domain.name, group or section.title
         groups.setdefault(key, []).append(compute(section, reference))
     found = []
     for (_, group), parts in groups.items():

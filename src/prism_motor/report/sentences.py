@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from prism_motor._console import count
 from prism_motor.report.results import Key, SectionResults
-from prism_motor.report.tables import plural
 from prism_motor.statistics import Claim, write_p
 
 Finding = tuple[str, str]
@@ -19,7 +19,7 @@ def summarise_runs(all_results: Sequence[SectionResults]) -> str:
     arms = sum(len(section.arms) for section in sections)
     finished = sum(run.finished for run in runs)
     evaluated = sum(run.finished and bool(run.evaluations) for run in runs)
-    text = f"{plural(len(runs), 'training')} of {plural(arms, 'arm')}"
+    text = f"{count(len(runs), 'training')} of {count(arms, 'arm')}"
     if len(sections) > 1:
         text += f" on {len(sections)} tasks, which are never mixed"
     if finished == evaluated == len(runs):
@@ -32,7 +32,7 @@ def summarise_runs(all_results: Sequence[SectionResults]) -> str:
         if samples:
             budgets.add(f"{run.budget * samples / 1e6:.1f} million samples")
         else:
-            budgets.add(plural(run.budget, "update"))
+            budgets.add(count(run.budget, "update"))
     if len(budgets) == 1:
         text += f" Each has a budget of {budgets.pop()}."
     seeds = [len(arm.finished) for section in sections for arm in section.arms]
@@ -124,7 +124,7 @@ def _portraits(results: SectionResults) -> Finding | None:
         }
         if spec.rate.field in found and (text := spec.portrait(found)):
             parts.append(f"{row.label} {text}")
-    subject = f"{spec.portrait_subject}, {spec.plain_title.lower()}:"
+    subject = f"{spec.domain.title}, {spec.plain_title.lower()}:"
     return (subject, f" {'; '.join(parts)}.") if parts else None
 
 
@@ -134,7 +134,7 @@ def _other_conditions(results: SectionResults) -> Finding | None:
         return None
     decided = [claim for claim in claims if claim.outcome in ("better", "worse")]
     if not decided:
-        of = plural(len(claims), "comparison")
+        of = count(len(claims), "comparison")
         return results.spec.away, f" none of {of} shows a difference that these seeds can show."
     parts = [
         f"{c.arm} {c.outcome} in {c.measure.title} under {c.condition} ({_difference(c)})"

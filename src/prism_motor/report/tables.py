@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prism_motor.report.arms import arm_order
+from prism_motor._console import count
+from prism_motor.arms import arm_order
 from prism_motor.report.results import Key, ResultRow, SectionResults
 from prism_motor.statistics import (
     Claim,
@@ -59,11 +60,6 @@ class Table:
 def blank() -> Cell:
     """Return the cell of a number that is not there."""
     return Cell(MISSING, kind="missing")
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a number with its noun: 1 seed, 2 seeds."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def main_table(results: SectionResults) -> Table:
@@ -157,7 +153,7 @@ def claims_table(claims: Sequence[Claim], title: str, *, folded: bool = False) -
         ("arm", *(("condition",) if several else ()), *measured),
         tuple(rows),
         "Arm minus reference, mean over the training seeds that both have, with its 95 % t "
-        f"interval. p: paired t test, adjusted by Holm for the {plural(tested, 'test')} of this "
+        f"interval. p: paired t test, adjusted by Holm for the {count(tested, 'test')} of this "
         "table. Better in: share of all pairs of trainings in which the arm does better, with its "
         "bootstrap interval where resampling changes it; 50 % is no difference.",
         folded=folded or not tested,
@@ -197,7 +193,7 @@ def families_table(parts: Sequence[SectionResults]) -> Table | None:
             means = [statistics.fmean(values) for values in found.get(family, {}).values()]
             cells.append(write_estimate(estimate(means) if means else None, spec.rate, True))
         rows.append((Cell(label, group), *cells))
-    columns = [f"{family} ({plural(tasks[family], 'task')})" for family in families]
+    columns = [f"{family} ({count(tasks[family], 'task')})" for family in families]
     return Table(
         f"{spec.rate.title.capitalize()} by suite, {spec.rate.unit}",
         ("arm", *columns),
@@ -231,7 +227,7 @@ def write_estimate(
     if rate and episodes:
         low, high = (100 * bound for bound in wilson(hits, episodes))
         bounds = _interval(Interval(low, high), measure)
-        return Cell(text, f"{bounds}*", full=f"{hits} of {plural(episodes, 'episode')}")
+        return Cell(text, f"{bounds}*", full=f"{hits} of {count(episodes, 'episode')}")
     return Cell(text)
 
 
@@ -253,14 +249,14 @@ def _seeds(results: SectionResults, row: ResultRow) -> str:
     spec = results.spec
     episodes = ""
     if spec.shows_episodes:
-        episodes = f", {plural(results.rate(row.label, spec.plain)[1], 'episode')}"
+        episodes = f", {count(results.rate(row.label, spec.plain)[1], 'episode')}"
     if results.section is None:
         found = results.means.get(Key(row.label, spec.plain, spec.rate.field), {})
-        return plural(len(found), "seed") + episodes
+        return count(len(found), "seed") + episodes
     planned, missing = row.arm.planned, row.arm.missing(spec.plain, row.variant)
-    count = len(planned) - len(missing)
+    there = len(planned) - len(missing)
     if not missing:
-        return plural(count, "seed") + episodes
+        return count(there, "seed") + episodes
     reasons = []
     for seed in missing:
         run = row.arm.runs.get(seed)
@@ -270,7 +266,7 @@ def _seeds(results: SectionResults, row: ResultRow) -> str:
             reasons.append(f"{seed} at {run.updates / run.budget:.0%}")
         else:
             reasons.append(f"{seed} not evaluated")
-    return f"{count} of {plural(len(planned), 'seed')}{episodes}; {', '.join(reasons)}"
+    return f"{there} of {count(len(planned), 'seed')}{episodes}; {', '.join(reasons)}"
 
 
 def _interval(interval: Interval, measure: Measure, signed: bool = False) -> str:

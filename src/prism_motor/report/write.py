@@ -18,6 +18,7 @@ from prism_motor.report.results import Key, SectionResults, compute_all
 from prism_motor.report.sentences import findings, summarise_runs
 from prism_motor.runs import RunError, collect_provenance
 from prism_motor.runs.atomic import write_json, write_text
+from prism_motor.runs.layout import CONFIG, REPORT
 from prism_motor.statistics import Claim, Estimate, wilson
 
 SCHEMA = 2
@@ -61,7 +62,7 @@ def write_report(
         intro: A paragraph before the numbers.
         command: What the page says makes it again.
     """
-    page = Path(folder) / "report.html" if out is None else Path(out)
+    page = Path(folder) / f"{REPORT}.html" if out is None else Path(out)
     if page.suffix not in (".html", ".htm"):
         raise InputError(f"The page must be an .html file, got {page}.")
     # Runs to sections, sections to numbers, numbers to chapters.
@@ -109,7 +110,7 @@ def _nothing(collection: RunCollection) -> str:
     if collection.problems:
         return text + "".join(f"\n  {problem}" for problem in collection.problems)
     return (
-        f"{text} A run folder has a config.json; prism train locomotion --out "
+        f"{text} A run folder has a {CONFIG}; prism train locomotion --out "
         f"{collection.root}/NAME makes one."
     )
 
@@ -141,7 +142,7 @@ def _section(results: SectionResults) -> dict[str, Any]:
     spec, section = results.spec, results.section
     return {
         "title": results.title,
-        "kind": spec.kind,
+        "kind": spec.domain.name,
         "same_arm_if_equal_but": list(spec.free),
         "units": {measure.field: measure.unit for measure in spec.measures},
         "reference": results.reference,
@@ -227,7 +228,7 @@ def _run(run: RunRecord) -> dict[str, Any]:
         "arm": run.config.arm,
         "training_seed": run.config.seed,
         "updates": run.updates,
-        "planned_updates": run.spec.updates(run.config),
+        "planned_updates": run.config.updates,
         "finished": run.finished,
         "config_sha256": run.config_sha256,
         "checkpoint_sha256": run.checkpoint_sha256,
