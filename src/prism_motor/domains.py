@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -24,6 +25,7 @@ from prism_motor.train.config import EvaluationConfig, RunConfig
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from prism_motor.reporting import ReportSpec
     from prism_motor.runs import Run
     from prism_motor.statistics.claims import Measure
     from prism_motor.train.distributed import Rank
@@ -130,6 +132,13 @@ class Domain(ABC):
     """The arm that others are compared with."""
     arm_aliases: ClassVar[Mapping[str, str]] = {}
     """Former names of arms."""
+
+    @cached_property
+    def reporting(self) -> ReportSpec:
+        """What reports must know; the defaults suit most domains."""
+        from prism_motor.reporting import ReportSpec
+
+        return ReportSpec(self)
 
     def arm_name(self, name: str) -> str:
         """Return the present name of an arm."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prism_motor._extras import missing_extra
-from prism_motor.studies.physics.figures import STYLE, new_figure
+from prism_motor._figures import STYLE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from prism_motor.campaigns.config import Arm, Campaign, Evaluation
 from prism_motor.campaigns.runner import Runner
 from prism_motor.locomotion.policy import load_policy
 from prism_motor.locomotion.video import Film, VideoConfig
-from prism_motor.report.build import Report, write_report
+from prism_motor.report import Report, write_report
 from prism_motor.runs import RunError
 from prism_motor.runs.shipped import shipped_names, working_copy
 from prism_motor.sim.rendering import RenderingError

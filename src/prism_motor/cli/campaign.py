@@ -94,12 +94,13 @@ def report(
             one.
     """
     from prism_motor.nn.checks import check_choice
-    from prism_motor.report.build import write_report
-    from prism_motor.report.words import lead
+    from prism_motor.report import write_report
 
     campaign, folder = _find(file, preset, out)
     names = [arm.name for arm in campaign.arms]
-    default = next((name for name in ("mlp-larger", "mlp") if name in names), names[0])
+    default = next(
+        (name for name in ("mlp-matched", "mlp-larger", "mlp") if name in names), names[0]
+    )
     words = ["prism", "campaign", "report", str(folder)]
     words += ["--reference", reference] if reference else []
     made = write_report(
@@ -109,9 +110,8 @@ def report(
         intro=campaign.description,
         command=shlex.join(words),
     )
-    if made.results:
-        print(lead(made.results))
-    for chapter in made.manipulation:
+    print(made.summary)
+    for chapter in made.chapters:
         if chapter.findings:
             print(chapter.title)
             print("\n".join(f"- {who}{what}" for who, what in chapter.findings))

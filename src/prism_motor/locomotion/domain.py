@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +12,7 @@ from prism_motor.locomotion.conditions import CONDITIONS, find_condition
 from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation
 from prism_motor.locomotion.evaluation import Episode
 from prism_motor.locomotion.presets import PRESETS, arm_names, make_config
+from prism_motor.locomotion.reporting import MEASURES, WalkingReport
 from prism_motor.runs import to_dict
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class LocomotionDomain(Domain):
     evaluation = WalkingEvaluation
     episode = Episode
     conditions = tuple(CONDITIONS)
+    measures = MEASURES
     weights = "actor."
     process_tensors = ("env.", "torch_rng")
     tuning_metric = ("reward_per_second", True)
@@ -48,6 +51,11 @@ class LocomotionDomain(Domain):
     def arms(self) -> list[str]:  # type: ignore[override]
         """Names of all arms, those of a user's actors among them."""
         return arm_names()
+
+    @cached_property
+    def reporting(self) -> WalkingReport:
+        """What reports must know."""
+        return WalkingReport(self)
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
         """Rename what earlier versions called otherwise."""

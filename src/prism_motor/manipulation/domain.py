@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +14,7 @@ from prism_motor.manipulation.config import HandlingEvaluation, ManipulationConf
 from prism_motor.manipulation.episodes import EpisodeFiles, EpisodeRunner, HandlingEpisode
 from prism_motor.manipulation.perturbations import PERTURBATIONS, find_perturbation
 from prism_motor.manipulation.presets import ARMS, PRESETS, make_config
+from prism_motor.manipulation.reporting import MEASURES, HandlingReport
 from prism_motor.runs.layout import PRETRAINED
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class ManipulationDomain(Domain):
     evaluation = HandlingEvaluation
     episode = HandlingEpisode
     conditions = tuple(PERTURBATIONS)
+    measures = MEASURES
     weights = "policy."
     tuning_metric = ("loss", False)
     presets = PRESETS
@@ -39,6 +41,11 @@ class ManipulationDomain(Domain):
     short_flags: ClassVar[Mapping[str, str]] = {"--suite": "--task.suite", "--task": "--task.name"}
     renamed_flags: ClassVar[Mapping[str, str]] = {"--conditioner": "--arm", "--steps": "--updates"}
     arm_aliases: ClassVar[Mapping[str, str]] = {"mlp": "mlp-matched", "mlp-larger": "mlp-large"}
+
+    @cached_property
+    def reporting(self) -> HandlingReport:
+        """What reports must know."""
+        return HandlingReport(self)
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
         """Rename what earlier versions called otherwise."""

@@ -8,19 +8,20 @@ import pytest
 import torch
 from torch import nn
 
-from prism_motor.nn import PolynomialLayer
-from prism_motor.studies.physics.config import QUICK
-from prism_motor.studies.physics.contenders import choose_contenders
-from prism_motor.studies.physics.fit import (
-    Job,
+from prism_motor.nn import INTERACTIONS, PolynomialLayer, count_parameters
+from prism_motor.studies.physics.config import QUICK, PhysicsConfig
+from prism_motor.studies.physics.robot import TARGETS
+from prism_motor.studies.physics.training import (
+    ARMS,
+    FitJob,
     Standardised,
+    choose_arms,
     fit,
     learning_rate_factor,
     overall,
     pair_strength,
     unexplained,
 )
-from prism_motor.studies.physics.targets import TARGETS
 
 from .conftest import TINY
 
@@ -31,17 +32,17 @@ def data(tiny_dataset):
 
 
 def arm(name):
-    return choose_contenders((name,))[0]
+    return choose_arms((name,))[0]
 
 
 def without_time(entry):
     return {key: value for key, value in entry.items() if key != "seconds"}
 
 
-@pytest.mark.parametrize("name", ["mlp", "prism2"])
+@pytest.mark.parametrize("name", ["mlp-matched", "prism"])
 def test_same_seed_same_numbers_other_seed_other_numbers(data, name):
     first, again, other = (
-        without_time(fit(Job(name, seed, 1e-2), arm(name), TINY, data)) for seed in (1, 1, 2)
+        without_time(fit(FitJob(name, seed, 1e-2), arm(name), TINY, data)) for seed in (1, 1, 2)
     )
     assert first == again
     assert first["test"] != other["test"]
@@ -49,8 +50,13 @@ def test_same_seed_same_numbers_other_seed_other_numbers(data, name):
 
 def test_training_learns(data):
     short, long = (
-        fit(Job("mlp", 1, 1e-2), arm("mlp"), replace(QUICK, steps=steps), data)
-        for steps in (3, 300)
+        fit(
+            FitJob("mlp-matched", 1, 1e-2),
+            arm("mlp-matched"),
+            replace(QUICK, updates=updates),
+            data,
+        )
+        for updates in (3, 300)
     )
     assert long["validation"]["joint_power"] < 0.5 * short["validation"]["joint_power"]
     assert long["test"]["kinetic_energy"] < 0.5 * short["test"]["kinetic_energy"]
@@ -117,7 +123,44 @@ def test_pair_strength_names_a_planted_product():
 
 
 def test_prism_reports_its_products(data):
-    entry = fit(Job("prism2", 1, 1e-2), arm("prism2"), TINY, data)
+    entry = fit(FitJob("prism", 1, 1e-2), arm("prism"), TINY, data)
     assert np.shape(entry["pair_strength"]) == (12, 12)
     assert all(name[:2] in ("q_", "dq", "ta") for p in entry["products"] for name in p["inputs"])
-    assert "products" not in fit(Job("mlp", 1, 1e-2), arm("mlp"), TINY, data)
+    assert "products" not in fit(FitJob("mlp-matched", 1, 1e-2), arm("mlp-matched"), TINY, data)
+
+
+@pytest.mark.parametrize("arm", ARMS, ids=lambda c: c.name)
+def test_every_arm_has_its_budget_within_one_percent(arm):
+    network = arm.make(12, 8, PhysicsConfig().budget, PhysicsConfig().head)
+    budget = PhysicsConfig().budget * (2 if arm.name == "mlp-large" else 1)
+    assert abs(count_parameters(network) - budget) <= 0.01 * budget
+    assert network(torch.randn(5, 12)).shape == (5, 8)
+
+
+def test_arms_of_equal_size_share_the_head():
+    for arm in ARMS:
+        if arm.budget_scale == 1.0:
+            linears = [m for m in arm.make(12, 8, 16_000, 64) if isinstance(m, nn.Linear)]
+            assert [m.out_features for m in linears[-3:]] == [64, 64, 8]
+
+
+def test_every_interaction_of_the_library_takes_part():
+    used = {arm.interaction for arm in ARMS}
+    assert used - {None} == set(INTERACTIONS) - {"linear"}  # linear is PRISM of degree 1
+
+
+def test_only_the_larger_mlp_is_larger():
+    assert [c.name for c in ARMS if c.budget_scale != 1.0] == ["mlp-large"]
+
+
+def test_an_impossible_budget_is_refused():
+    with pytest.raises(ValueError, match="no width comes within 1 % of 100 parameters"):
+        ARMS[0].make(12, 8, 100, 64)
+
+
+def test_choosing_by_name_keeps_the_order():
+    assert [c.name for c in choose_arms(("prism", "mlp-matched"))] == ["mlp-matched", "prism"]
+    assert choose_arms(("prism2", "mlp")) == choose_arms(("prism", "mlp-matched"))  # former names
+    assert choose_arms(()) == ARMS
+    with pytest.raises(ValueError, match=r"Unknown arm 'prism4'.*Did you mean"):
+        choose_arms(("prism4",))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from prism_motor.report.reading import collect
+from prism_motor.report.collect import collect
 from prism_motor.runs import Run, RunError
 
 from .folders import edit_json, write_evaluation, write_run
@@ -17,6 +17,7 @@ def test_a_run_is_read_with_everything_that_traces_it(tmp_path):
     (run,) = collect(tmp_path).runs
     assert run.name == "deep/er/run"
     assert run.config == config
+    assert run.domain.name == "locomotion"
     assert run.finished
     assert (run.updates, len(run.metrics), len(run.episodes("nominal"))) == (20, 20, 2)
     assert run.episodes("payload") == []
@@ -45,20 +46,20 @@ def test_hidden_folders_and_folders_inside_runs_are_not_searched(tmp_path):
 
 
 def test_unfinished_runs_know_their_progress(tmp_path):
-    write_run(tmp_path / "run", updates=5, iterations=20)
+    write_run(tmp_path / "run", updates=5, planned=20)
     (run,) = collect(tmp_path).runs
     assert not run.finished
     assert (run.updates, run.budget) == (5, 20)
 
 
 def test_a_run_that_went_on_longer_has_a_larger_budget(tmp_path):
-    write_run(tmp_path / "run", updates=30, iterations=20)
+    write_run(tmp_path / "run", updates=30, planned=20)
     (run,) = collect(tmp_path).runs
     assert run.finished
     assert run.budget == 30
 
 
-def test_records_without_checkpoints_are_read_and_said(tmp_path):
+def test_records_without_checkpoints_are_read_and_empty_ones_are_said(tmp_path):
     write_run(tmp_path / "fresh", updates=0)
     config = write_run(tmp_path / "stripped", rows=NOMINAL)
     for file in sorted((tmp_path / "stripped" / "checkpoints").rglob("*"), reverse=True):
@@ -66,11 +67,12 @@ def test_records_without_checkpoints_are_read_and_said(tmp_path):
     found = collect(tmp_path)
     fresh, stripped = found.runs
     assert fresh.updates == 0
-    assert stripped.updates == config.iterations
+    assert stripped.updates == config.updates
     assert len(stripped.evaluations) == 1
     assert stripped.checkpoint_sha256 is None
-    assert [p.split(":")[0] for p in found.problems] == ["fresh", "stripped"]
-    assert "no complete checkpoint" in found.problems[0]
+    assert found.problems == (
+        "fresh: neither a complete checkpoint nor an evaluation in the folder.",
+    )
 
 
 def test_evaluations_of_another_checkpoint_are_left_out(tmp_path):
@@ -94,7 +96,7 @@ def test_evaluations_of_two_policies_are_not_mixed(tmp_path):
     [
         (lambda file: file.write_text(file.read_text()[:200]), "no readable JSON"),
         (lambda file: edit_json(file, schema=99), "schema 99, this prism reads 1"),
-        (lambda file: edit_json(file, episodes=[{"steps": 3}]), "it has no 'condition'"),
+        (lambda file: edit_json(file, episodes=[{"steps": 3}]), "it has no 'survived'"),
         (lambda file: edit_json(file, episodes=[]), "no episodes"),
     ],
 )
@@ -123,15 +125,33 @@ def test_runs_of_another_version_are_named_and_the_rest_is_read(tmp_path):
 
 
 def test_tuning_runs_of_a_campaign_are_not_reported_and_missing_runs_are_counted(tmp_path):
-    write_run(tmp_path / "gated-1", rows=NOMINAL)
-    write_run(tmp_path / "tuning" / "gated" / "rate-901")
+    write_run(tmp_path / "prism-1", rows=NOMINAL)
+    write_run(tmp_path / "tuning" / "prism" / "rate-901")
     write_run(tmp_path / "plain" / "tuning" / "run")  # a folder of that name outside a campaign
-    plan = {"arms": [{"name": "gated"}, {"name": "mlp"}], "seeds": [1, 2], "variants": []}
+    plan = {"arms": [{"name": "prism"}, {"name": "mlp"}], "seeds": [1, 2], "variants": []}
     (tmp_path / "campaign.json").write_text(json.dumps(plan))
     found = collect(tmp_path)
-    assert [run.name for run in found.runs] == ["gated-1", "plain/tuning/run"]
-    assert found.plans[0].seeds == {"gated": (1, 2), "mlp": (1, 2)}
+    assert [run.name for run in found.runs] == ["plain/tuning/run", "prism-1"]
+    assert found.plans[0].seeds == {"prism": (1, 2), "mlp": (1, 2)}
     assert "2 of 4 runs of the campaign have begun" in found.problems[0]
+
+
+def test_old_names_of_arms_are_read_as_the_present_ones(tmp_path):
+    write_run(tmp_path / "a", "gated", actor="prism", rows=NOMINAL)
+    write_run(tmp_path / "b", "mlp-larger", actor="mlp-matched", rows=NOMINAL)
+    plan = {"arms": [{"name": "gated"}, {"name": "mlp-larger"}], "seeds": [1]}
+    (tmp_path / "campaign.json").write_text(json.dumps(plan))
+    found = collect(tmp_path)
+    assert [run.config.arm for run in found.runs] == ["prism", "mlp-matched"]
+    assert found.plans[0].seeds == {"prism": (1,), "mlp-matched": (1,)}
+
+
+def test_an_unknown_kind_of_run_is_named(tmp_path):
+    write_run(tmp_path / "run")
+    edit_json(tmp_path / "run" / "config.json", kind="juggling")
+    (problem,) = collect(tmp_path).problems
+    assert "run: this version of prism cannot read the run" in problem
+    assert "Unknown domain 'juggling'" in problem
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):

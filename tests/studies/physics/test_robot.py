@@ -1,12 +1,18 @@
-"""The targets against independent computations."""
+"""The robot, and the targets against independent computations."""
 
 import mujoco
 import numpy as np
 import pytest
 
-from prism_motor.studies.physics.arm import ARM_XML, trace_landmarks
 from prism_motor.studies.physics.dataset import simulate_episode
-from prism_motor.studies.physics.targets import TARGETS, contact_force, measure, target_columns
+from prism_motor.studies.physics.robot import (
+    ARM_XML,
+    TARGETS,
+    contact_force,
+    measure,
+    target_columns,
+    trace_landmarks,
+)
 
 COLUMNS = target_columns()
 

@@ -1,9 +1,10 @@
-"""Training one arm with one seed and one learning rate."""
+"""The networks of the comparison, and training one of them with one seed and learning rate."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,18 +12,112 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prism_motor.nn import PolynomialLayer, count_parameters
-from prism_motor.studies.physics.arm import signal_names
+from prism_motor._checks import check_choice
+from prism_motor._errors import InputError
+from prism_motor.nn import PolynomialLayer, count_parameters, make_interaction
 from prism_motor.studies.physics.config import PhysicsConfig
-from prism_motor.studies.physics.contenders import Contender
 from prism_motor.studies.physics.dataset import Dataset, Split
-from prism_motor.studies.physics.targets import TARGETS, target_columns
+from prism_motor.studies.physics.robot import TARGETS, signal_names, target_columns
 
-_LISTED_PRODUCTS = 10
+_TOLERANCE = 0.01
+"""How far a network may be from its number of parameters."""
 
 
 @dataclass(frozen=True)
-class Job:
+class PhysicsArm:
+    """One arm: what stands in front of the head, and how large it may be."""
+
+    name: str
+    """Key in results.json and on the command line."""
+    label: str
+    """What people read."""
+    interaction: str | None
+    """Name in ``prism_motor.nn.INTERACTIONS``; ``None`` for a linear layer with activation."""
+    degree: int = 2
+    """Degree of the interaction layer."""
+    budget_scale: float = 1.0
+    """Parameters relative to the common budget."""
+
+    def make(self, inputs: int, outputs: int, budget: int, head: int) -> nn.Sequential:
+        """Build the network, the front as wide as the budget allows (within 1 %)."""
+        target = round(budget * self.budget_scale)
+        head = round(head * math.sqrt(self.budget_scale))
+        width = self._width(inputs, outputs, target, head)
+        network = self._network(inputs, outputs, width, head)
+        count = count_parameters(network)
+        if abs(count - target) > _TOLERANCE * target:
+            raise InputError(
+                f"{self.label}: no width comes within 1 % of {target:,} parameters with a head of "
+                f"{head}; the nearest has {count:,}. Use a larger budget or another head."
+            )
+        return network
+
+    def _network(self, inputs: int, outputs: int, width: int, head: int) -> nn.Sequential:
+        if self.interaction is None:
+            front = [nn.Linear(inputs, width), nn.SiLU()]
+        else:
+            front = [make_interaction(self.interaction, inputs, width, self.degree)]
+        return nn.Sequential(
+            *front,
+            nn.Linear(width, head),
+            nn.SiLU(),
+            nn.Linear(head, head),
+            nn.SiLU(),
+            nn.Linear(head, outputs),
+        )
+
+    def _width(self, inputs: int, outputs: int, target: int, head: int) -> int:
+        """Find the front's width whose parameter count is nearest to ``target``."""
+
+        def miss(width: int) -> int:
+            return count_parameters(self._network(inputs, outputs, width, head)) - target
+
+        low, high = 1, 2
+        while miss(high) < 0:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if miss(middle) < 0 else (low, middle)
+        return min((low, high), key=lambda width: abs(miss(width)))
+
+
+ARMS: tuple[PhysicsArm, ...] = (
+    PhysicsArm("mlp-matched", "MLP", None),
+    PhysicsArm("mlp-large", "MLP, twice the size", None, budget_scale=2.0),
+    PhysicsArm("prism-degree1", "PRISM degree 1 (linear)", "gated", degree=1),
+    PhysicsArm("prism", "PRISM degree 2", "gated", degree=2),
+    PhysicsArm("prism-degree3", "PRISM degree 3", "gated", degree=3),
+    PhysicsArm("product", "Ungated product", "product"),
+    PhysicsArm("ccp", "CCP (Π-net)", "ccp"),
+    PhysicsArm("glu", "GLU", "glu"),
+    PhysicsArm("explicit", "Explicit monomials", "explicit"),
+)
+"""All arms. ``linear`` of ``prism_motor.nn.INTERACTIONS`` is PRISM of degree 1."""
+
+
+ALIASES = {
+    "mlp": "mlp-matched",
+    "mlp2x": "mlp-large",
+    "prism1": "prism-degree1",
+    "prism2": "prism",
+    "prism3": "prism-degree3",
+}
+"""Former names of arms."""
+
+
+def choose_arms(names: Iterable[str]) -> tuple[PhysicsArm, ...]:
+    """Return the arms of these names in the order of :data:`ARMS`; all for no names."""
+    by_name = {arm.name: arm for arm in ARMS}
+    wanted = {check_choice("arm", ALIASES.get(name, name), by_name) for name in names}
+    return tuple(arm for arm in ARMS if arm.name in wanted or not wanted)
+
+
+_LISTED_PRODUCTS = 10
+"""How many products of a layer are named."""
+
+
+@dataclass(frozen=True)
+class FitJob:
     """One training run."""
 
     arm: str
@@ -58,14 +153,12 @@ class Standardised:
         return targets.double().numpy() * self._scale[1] + self._centre[1]
 
 
-def fit(
-    job: Job, contender: Contender, config: PhysicsConfig, data: Standardised
-) -> dict[str, Any]:
+def fit(job: FitJob, arm: PhysicsArm, config: PhysicsConfig, data: Standardised) -> dict[str, Any]:
     """Train and evaluate; returns the job's entry of results.json."""
     started = time.perf_counter()
     torch.manual_seed(job.seed)
     x, y = data.train
-    network = contender.make(x.shape[1], y.shape[1], config.budget, config.head)
+    network = arm.make(x.shape[1], y.shape[1], config.budget, config.head)
     curve = _train(network, job, config, data)
     result: dict[str, Any] = {
         **asdict(job),
@@ -88,20 +181,20 @@ def fit(
 
 
 def _train(
-    network: nn.Sequential, job: Job, config: PhysicsConfig, data: Standardised
+    network: nn.Sequential, job: FitJob, config: PhysicsConfig, data: Standardised
 ) -> list[list[float | None]]:
     """Minimise the squared error, every target counting the same; returns the learning curve."""
     x, y = data.train
     weight = _column_weights()
     optimizer = torch.optim.Adam(network.parameters(), lr=job.learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: learning_rate_factor(step, config.steps)
+        optimizer, lambda update: learning_rate_factor(update, config.updates)
     )
     shuffler = torch.Generator().manual_seed(job.seed)
     batches = iter(())
-    marks = {round(m) for m in np.linspace(0, config.steps, config.curve_points + 1)[1:]}
+    marks = {round(m) for m in np.linspace(0, config.updates, config.curve_points + 1)[1:]}
     curve: list[list[float | None]] = []
-    for step in range(1, config.steps + 1):
+    for update in range(1, config.updates + 1):
         rows = next(batches, None)
         if rows is None:
             batches = iter(torch.randperm(len(x), generator=shuffler).split(config.batch))
@@ -111,14 +204,15 @@ def _train(
         loss.backward()
         optimizer.step()
         schedule.step()
-        if step in marks:
-            curve.append([step, overall(unexplained(network, *data.validation))])
+        if update in marks:
+            curve.append([update, overall(unexplained(network, *data.validation))])
     return curve
 
 
-def learning_rate_factor(step: int, steps: int) -> float:
-    """Rise over the first tenth of the steps, then fall to zero along a cosine."""
-    return min(1.0, (step + 1) / (0.1 * steps)) * 0.5 * (1 + math.cos(math.pi * step / steps))
+def learning_rate_factor(update: int, updates: int) -> float:
+    """Rise over the first tenth of the updates, then fall to zero along a cosine."""
+    rise = min(1.0, (update + 1) / (0.1 * updates))
+    return rise * 0.5 * (1 + math.cos(math.pi * update / updates))
 
 
 def _column_weights() -> Tensor:

@@ -14,9 +14,13 @@ from html.parser import HTMLParser
 import pytest
 
 from prism_motor.cli import main
-from prism_motor.studies.physics import contenders
-from prism_motor.studies.physics.demo import run_demo
-from prism_motor.studies.physics.results import Results
+from prism_motor.studies.physics import training
+from prism_motor.studies.physics.config import QUICK, PhysicsConfig
+from prism_motor.studies.physics.page import render_physics
+from prism_motor.studies.physics.results import PhysicsResults
+from prism_motor.studies.physics.robot import TARGETS
+from prism_motor.studies.physics.study import run_physics
+from prism_motor.studies.physics.summary import summarise
 
 from .conftest import TINY
 
@@ -24,7 +28,7 @@ from .conftest import TINY
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     out = tmp_path_factory.mktemp("physics")
-    page = run_demo(TINY, out, "prism physics --seeds 2 <&>")
+    page = run_physics(TINY, out, "prism physics --seeds 2 <&>")
     return out, page
 
 
@@ -60,9 +64,9 @@ def test_results_hold_every_run_and_how_it_was_made(finished):
     out, _ = finished
     results = json.loads((out / "results.json").read_text())
     assert len(results["jobs"]) == 2 * (len(TINY.learning_rates) + TINY.seeds)
-    assert set(results["chosen_learning_rates"]) == {"mlp", "prism2"}
+    assert set(results["chosen_learning_rates"]) == {"mlp-matched", "prism"}
     assert set(results["chosen_learning_rates"].values()) <= set(TINY.learning_rates)
-    assert results["config"]["steps"] == TINY.steps
+    assert results["config"]["updates"] == TINY.updates
     assert {"prism", "torch", "mujoco", "python"} <= set(results["versions"])
     assert results["wall_seconds"] > 0
     reported = {job["seed"] for job in results["jobs"].values()}
@@ -73,13 +77,39 @@ def test_results_hold_every_run_and_how_it_was_made(finished):
 def test_a_second_start_reuses_finished_runs_and_fills_gaps(finished, tmp_path, capsys):
     out, _ = finished
     stored = json.loads((out / "results.json").read_text())
-    lost = next(key for key in stored["jobs"] if key.startswith("prism2/seed2"))
+    lost = next(key for key in stored["jobs"] if key.startswith("prism/seed2"))
     del stored["jobs"][lost]
     (tmp_path / "results.json").write_text(json.dumps(stored))
-    run_demo(replace(TINY, workers=2), tmp_path)
+    run_physics(replace(TINY, workers=2), tmp_path)
     assert "reported seeds: 1/1" in capsys.readouterr().out  # only the missing one ran
     # The same numbers as in the first run, by another process: the study is deterministic.
     assert numbers(tmp_path) == numbers(out)
+
+
+def test_results_with_former_names_of_arms_are_read(finished, tmp_path):
+    out, _ = finished
+    stored = json.loads((out / "results.json").read_text())
+    former = {"mlp-matched": "mlp", "prism": "prism2"}
+    for key in list(stored["jobs"]):
+        arm, _, rest = key.partition("/")
+        entry = stored["jobs"].pop(key)
+        stored["jobs"][f"{former[arm]}/{rest}"] = {**entry, "arm": former[arm]}
+    (tmp_path / "results.json").write_text(json.dumps(stored))
+    assert PhysicsResults(tmp_path, TINY).jobs.keys() == numbers(out).keys()
+
+
+def test_a_quick_page_says_that_its_numbers_mean_nothing(finished):
+    out, path = finished
+    assert "These numbers mean nothing" not in path.read_text()  # of other settings than --quick
+    assert QUICK.quick
+    assert replace(QUICK, seeds=3, arms=("prism",), workers=1).quick
+    assert not PhysicsConfig().quick
+    results = PhysicsResults(out, TINY)
+    results.chosen = json.loads((out / "results.json").read_text())["chosen_learning_rates"]
+    summaries = summarise(TINY, results)
+    pictures = dict.fromkeys((*(t.name for t in TARGETS), "strobe", "curves"), b"<svg></svg>")
+    page = render_physics(QUICK, results, summaries, pictures, "prism physics --quick")
+    assert "<b>These numbers mean nothing.</b>" in page
 
 
 def test_other_settings_start_anew_and_keep_the_old_file(finished, tmp_path):
@@ -87,7 +117,7 @@ def test_other_settings_start_anew_and_keep_the_old_file(finished, tmp_path):
     before = (out / "results.json").read_text()
     for content in (before, before[: len(before) // 2]):  # of another study, or damaged
         (tmp_path / "results.json").write_text(content)
-        assert Results(tmp_path, replace(TINY, steps=10)).jobs == {}
+        assert PhysicsResults(tmp_path, replace(TINY, updates=10)).jobs == {}
         assert (tmp_path / "results.previous.json").read_text() == content
         assert not (tmp_path / "results.json").exists()
 
@@ -95,9 +125,9 @@ def test_other_settings_start_anew_and_keep_the_old_file(finished, tmp_path):
 def test_fewer_arms_and_more_seeds_keep_finished_runs(finished, tmp_path):
     out, _ = finished
     (tmp_path / "results.json").write_text((out / "results.json").read_text())
-    assert Results(tmp_path, replace(TINY, seeds=9)).jobs.keys() == numbers(out).keys()
+    assert PhysicsResults(tmp_path, replace(TINY, seeds=9)).jobs.keys() == numbers(out).keys()
     # A page without PRISM leaves its sections out instead of failing.
-    source = run_demo(replace(TINY, arms=("mlp",)), tmp_path).read_text()
+    source = run_physics(replace(TINY, arms=("mlp-matched",)), tmp_path).read_text()
     assert "What PRISM" not in source
     assert "Ungated product" not in source
 
@@ -132,11 +162,11 @@ def test_names_are_escaped(finished, tmp_path, monkeypatch):
     out, _ = finished
     (tmp_path / "results.json").write_text((out / "results.json").read_text())
     hostile = tuple(
-        replace(c, label="<script>alert(1)</script>") if c.name == "mlp" else c
-        for c in contenders.CONTENDERS
+        replace(c, label="<script>alert(1)</script>") if c.name == "mlp-matched" else c
+        for c in training.ARMS
     )
-    monkeypatch.setattr(contenders, "CONTENDERS", hostile)
-    source = run_demo(TINY, tmp_path).read_text()
+    monkeypatch.setattr(training, "ARMS", hostile)
+    source = run_physics(TINY, tmp_path).read_text()
     assert "<script" not in source
     assert "&lt;script&gt;alert(1)" in source
 
@@ -146,7 +176,7 @@ def test_names_are_escaped(finished, tmp_path, monkeypatch):
     [
         (("--seeds", "1"), "seeds must be at least 2, got 1"),
         (("--arms", "mpl"), "Unknown arm 'mpl'"),
-        (("--arms", "mlp2x"), "no arm of the common budget"),
+        (("--arms", "mlp-large"), "no arm of the common budget"),
         (("--out", "{file}/deeper"), "Cannot write to the output folder"),
     ],
 )

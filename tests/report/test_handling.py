@@ -1,3 +1,5 @@
+"""Policies that handle things go through the same report as those that walk."""
+
 import json
 import statistics
 
@@ -6,10 +8,12 @@ import torch
 from scipy import stats
 
 from prism_motor.cli import main
-from prism_motor.manipulation.config import ConditionerConfig, ImitationConfig, TaskConfig
-from prism_motor.report.build import write_report
-from prism_motor.report.manipulation import collect_manipulation
-from prism_motor.report.manipulation_tables import manipulation_chapters
+from prism_motor.manipulation.config import ConditionerConfig, HandlingTask, ManipulationConfig
+from prism_motor.report import write_report
+from prism_motor.report.arms import make_sections
+from prism_motor.report.chapters import make_chapters
+from prism_motor.report.collect import collect
+from prism_motor.report.results import compute_all
 from prism_motor.runs import Run, RunError, to_dict
 from prism_motor.statistics import t_interval, wilson
 
@@ -28,17 +32,17 @@ def write(
     path, arm="prism", seed=1, *, suite="metaworld", task="reach-v3", rows=None, done=20, **changes
 ):
     """Write a run with ``rows`` of episodes by condition, or by condition and corrector."""
-    config = ImitationConfig(
+    config = ManipulationConfig(
         preset="state",
         arm=arm,
-        task=TaskConfig(suite, task, 11, 10, 4, ()),
+        task=HandlingTask(suite, task, 11, 10, 4, ()),
         demos="demos",
         conditioner=ConditionerConfig(**changes),
-        steps=20,
+        updates=20,
         seed=seed,
     )
     run = Run.create(path, to_dict(config))
-    run.log({"iteration": done, "loss": 0.1})
+    run.log({"update": done, "loss": 0.1})
     run.close()
     run.save(done, {"policy.weight": torch.zeros(1)}, {})
     for key, episodes in (rows or {}).items():
@@ -65,10 +69,15 @@ def protocol(words):
 
 
 def chapters(folder, reference=None):
-    """Return the chapters of a folder's runs by title, without the last, about provenance."""
-    found = manipulation_chapters(collect_manipulation(folder)[0], reference)
-    assert found[-1].title == "Trainings on demonstrations"
-    return {chapter.title: chapter for chapter in found[:-1]}
+    """Return the chapters of a folder's runs by title."""
+    found = make_chapters(compute_all(make_sections(collect(folder)), reference))
+    return {chapter.title: chapter for chapter in found}
+
+
+def notes(folder):
+    """Return everything that is missing or was left out."""
+    found = collect(folder)
+    return [*found.problems, *(note for one in make_sections(found) for note in one.notes)]
 
 
 def solved(count, of=4, **others):
@@ -83,8 +92,8 @@ def cells(table, arm):
 def test_numbers_are_means_over_seeds_with_t_intervals(tmp_path):
     for seed, count in ((1, 2), (2, 3), (3, 4)):
         write(tmp_path / f"a{seed}", seed=seed, rows=solved(count))
-    assert collect_manipulation(tmp_path)[1] == []
-    (table,) = chapters(tmp_path)["metaworld reach-v3, preset state"].tables
+    assert notes(tmp_path) == []
+    table = chapters(tmp_path)["metaworld reach-v3, preset state"].main
     cell = cells(table, "prism")["success, %\u00a0↑"]
     values = [50.0, 75.0, 100.0]
     low, high = t_interval(values)
@@ -94,10 +103,10 @@ def test_numbers_are_means_over_seeds_with_t_intervals(tmp_path):
     assert table.rows[0][0].detail == "3 seeds, 12 episodes"
 
 
-def test_one_seed_has_wilsons_interval_and_successes_are_told_apart(tmp_path):
+def test_one_seed_has_wilsons_interval_and_successes_are_shown_alone_too(tmp_path):
     rows = {"none": [{"position_error": 0.01}, {"success": False, "position_error": 0.05}]}
     write(tmp_path / "run", rows=rows)
-    (table,) = chapters(tmp_path)["metaworld reach-v3, preset state"].tables
+    table = chapters(tmp_path)["metaworld reach-v3, preset state"].main
     low, high = (100 * bound for bound in wilson(1, 2))
     row = table.rows[0]
     assert row[1].detail == f"[{low:.1f},\u00a0{high:.1f}]*"
@@ -113,17 +122,18 @@ def test_arms_correctors_conditions_and_suites(tmp_path):
     write(tmp_path / "three", task="push-v3", rows=solved(2))
     write(tmp_path / "four", suite="libero_goal", task="stove", rows=solved(1))
     found = chapters(tmp_path)
-    main_, under = found["metaworld reach-v3, preset state"].tables
+    main_ = found["metaworld reach-v3, preset state"].main
+    (under,) = found["metaworld reach-v3, preset state"].conditions
     assert [row[0].text for row in under.rows] == ["linear", "prism", "prism + mcc-oracle"]
     assert under.columns == ("arm", "none", "delay")
     assert cells(under, "prism")["delay"].text == "0.0"
     assert cells(under, "linear")["delay"].kind == "missing"
     assert len(main_.rows) == 3
-    (other,) = found["metaworld push-v3, preset state"].tables
+    other = found["metaworld push-v3, preset state"].main
     assert len(other.rows) == 1
-    (suites,) = found["Success by suite, %"].tables
+    suites = found["Success by suite, %"].main
     assert cells(suites, "prism")["metaworld (2 tasks)"].text == "75.0"
-    (together,) = found["All 3 tasks together, preset state"].tables
+    together = found["All 3 tasks together, preset state"].main
     assert cells(together, "prism")["success, %\u00a0↑"].text == "58.3"
     assert [row[0].text for row in together.rows] == ["prism"]  # nothing else has all tasks
 
@@ -132,7 +142,7 @@ def test_all_tasks_together_count_the_seeds_that_have_all_of_them(tmp_path):
     for seed in (1, 2):
         write(tmp_path / f"reach{seed}", seed=seed, rows=solved(4))
     write(tmp_path / "push1", task="push-v3", rows=solved(1))
-    (table,) = chapters(tmp_path)["All 2 tasks together, preset state"].tables
+    table = chapters(tmp_path)["All 2 tasks together, preset state"].main
     low, high = (100 * bound for bound in wilson(5, 8))
     cell = cells(table, "prism")["success, %\u00a0↑"]
     assert (cell.text, cell.detail) == ("62.5", f"[{low:.1f},\u00a0{high:.1f}]*")
@@ -145,7 +155,7 @@ def test_another_stiffness_is_another_arm_with_its_own_reference(tmp_path):
     write(tmp_path / "one", "linear", kind="linear", rows=rows)
     write(tmp_path / "two", rows={**solved(4), "none+kp50": [{}]})
     chapter = chapters(tmp_path)["metaworld reach-v3, preset state"]
-    table = chapter.tables[0]
+    table = chapter.main
     assert [row[0].text for row in table.rows] == [
         "linear", "prism", "linear, Kp 50", "prism, Kp 50", "linear + mcc-oracle, Kp 50"
     ]  # fmt: skip
@@ -166,8 +176,8 @@ def test_differences_are_paired_by_training_seed_and_corrected(tmp_path):
     chapter = chapters(tmp_path)["metaworld reach-v3, preset state"]
     differences = [25.0 * (b - a) for a, b in zip(counts["mlp"], counts["prism"], strict=True)]
     low, high = t_interval(differences)
-    row = next(r for r in chapter.tables[1].rows if r[1].text.startswith("success"))
-    assert row[0].detail == "against mlp"
+    row = next(r for r in chapter.differences.rows if r[1].text.startswith("success"))
+    assert row[0].detail == "against mlp-matched"
     assert row[2].text == f"+{statistics.fmean(differences):.1f}"
     assert row[2].detail == f"[+{low:.1f},\u00a0+{high:.1f}]"
     assert float(row[3].text) == pytest.approx(
@@ -175,17 +185,12 @@ def test_differences_are_paired_by_training_seed_and_corrected(tmp_path):
     )  # the only measure that differs, so nothing to correct for
     assert "better in success (+" in chapter.findings[0][1]
     other = chapters(tmp_path, "prism")["metaworld reach-v3, preset state"]
-    assert other.findings[0][0] == "mlp against prism:"
+    assert other.findings[0][0] == "mlp-matched against prism:"
 
 
 def test_every_number_can_be_traced(tmp_path):
     write(tmp_path / "one", rows=solved(4))
-    (last,) = [
-        chapter
-        for chapter in manipulation_chapters(collect_manipulation(tmp_path)[0])
-        if chapter.title == "Trainings on demonstrations"
-    ]
-    (table,) = last.folded
+    table = chapters(tmp_path)["metaworld reach-v3, preset state"].provenance
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert row["folder"].text == "one"
     assert row["policy sha256"].full == "ab" * 32
@@ -196,8 +201,8 @@ def test_every_number_can_be_traced(tmp_path):
 def test_unequal_evaluations_are_named(tmp_path):
     write(tmp_path / "one", rows=solved(4))
     write(tmp_path / "two", seed=2, rows=solved(2, of=2))
-    (note,) = collect_manipulation(tmp_path)[1]
-    assert "metaworld reach-v3 state, none: runs were not evaluated alike" in note
+    (note,) = notes(tmp_path)
+    assert "metaworld reach-v3, preset state, none: runs were not evaluated alike" in note
     assert "seed 101: 2 initial states" in note
     assert "seed 101: 4 initial states" in note
 
@@ -205,45 +210,52 @@ def test_unequal_evaluations_are_named(tmp_path):
 def test_a_damaged_campaign_is_named(tmp_path):
     write(tmp_path / "one", rows=solved(4))
     (tmp_path / "campaign.json").write_text('{"kind": "manipulation"}')
-    assert "is not the record of a campaign" in collect_manipulation(tmp_path)[1][0]
+    assert "is not the record of a campaign" in notes(tmp_path)[0]
 
 
 def test_evaluations_of_other_weights_are_not_mixed(tmp_path):
     write(tmp_path / "one", rows={**solved(4), "delay": [{}]})
     file = tmp_path / "one" / "evaluations" / "delay-101.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "policy_sha256": "cd" * 32}))
-    (run,), notes = collect_manipulation(tmp_path)
+    (run,) = collect(tmp_path).runs
     assert run.evaluations == ()
-    assert "of different policies" in notes[0]
+    assert "of 2 different policies" in notes(tmp_path)[0]
 
 
 def test_what_is_left_out_is_said(tmp_path):
-    write(tmp_path / "half", done=10)
+    write(tmp_path / "half", done=10, rows=solved(4))
     write(tmp_path / "fresh", seed=2)
-    write(tmp_path / "mixed", seed=3, rows=solved(1), degree=3)
-    (tmp_path / "mixed" / "evaluations" / "delay-1.json").write_text("{")
-    notes = "\n".join(collect_manipulation(tmp_path)[1])
-    assert "half: 10 of 20 updates are done" in notes
-    assert "fresh: not evaluated yet" in notes
-    assert "mixed/evaluations/delay-1.json is left out" in notes
-    assert "both called prism but differ in conditioner.degree" in notes
+    write(tmp_path / "cubic", seed=3, rows=solved(1), degree=3)
+    (tmp_path / "cubic" / "evaluations" / "delay-1.json").write_text("{")
+    assert "cubic/evaluations/delay-1.json is left out" in notes(tmp_path)[0]
+    rows = chapters(tmp_path)["metaworld reach-v3, preset state"].main.rows
+    assert [(row[0].text, row[0].detail) for row in rows] == [
+        (
+            "prism, degree 2",
+            "0 of 3 seeds, 0 episodes; 1 at 50%, 2 not evaluated, 3 missing",
+        ),
+        ("prism, degree 3", "1 of 3 seeds, 4 episodes; 1 missing, 2 missing"),
+    ]
 
 
 @pytest.mark.parametrize("walking", [False, True])
 def test_the_page_shows_them_alone_and_beside_walking(tmp_path, walking, capsys):
     write(tmp_path / "reach", rows=solved(3))
     (tmp_path / "reach" / "videos").mkdir()
-    (tmp_path / "reach" / "videos" / "none-101-00.mp4").write_bytes(b"film")
+    (tmp_path / "reach" / "videos" / "none-101-00.mp4").write_bytes(b"video")
     if walking:
         write_run(tmp_path / "walk", rows={"nominal": [{}, {}]})
     made = write_report(tmp_path)
     page = made.page.read_text()
     assert "metaworld reach-v3, preset state" in page
-    assert ("Evaluation" in page) == walking
-    assert "prism, state, reach-v3, seed 1" in page  # below its film
+    assert ("Task: laptop (g1)" in page) == walking
+    assert "prism, state, reach-v3, seed 1" in page  # below its video
     assert "metaworld reach-v3" in made.markdown.read_text()
     data = json.loads(made.data.read_text())
-    assert len(data["manipulation"][0]["evaluations"][0]["episodes"]) == 4
+    section = data["sections"][-1]
+    assert section["kind"] == "manipulation"
+    assert section["arms"][0]["conditions"]["none"]["episodes"]["success"] == 3
+    assert section["runs"][0]["evaluations"][0]["episodes"] == 4
     assert not any("reach" in problem for problem in made.problems)
     main(["report", str(tmp_path)])
     assert "75.0" in capsys.readouterr().out
