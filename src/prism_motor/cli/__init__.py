@@ -23,23 +23,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from prism_motor.cli import campaign, libero
-    from prism_motor.cli.compliance import compliance
-    from prism_motor.cli.contact import contact
     from prism_motor.cli.demo import demo
     from prism_motor.cli.demos import demos
-    from prism_motor.cli.embed import embed
     from prism_motor.cli.evaluate import eval_
-    from prism_motor.cli.explain import explain
     from prism_motor.cli.export import export
     from prism_motor.cli.info import info
     from prism_motor.cli.keep import keep
     from prism_motor.cli.params import params
     from prism_motor.cli.physics import physics
     from prism_motor.cli.play import play
-    from prism_motor.cli.probe import probe
     from prism_motor.cli.report import report
     from prism_motor.cli.sim2sim import sim2sim
-    from prism_motor.cli.traces import traces
+    from prism_motor.cli.study import add_studies
     from prism_motor.cli.train import train_locomotion
     from prism_motor.cli.train_manipulation import train_manipulation
     from prism_motor.cli.video import video
@@ -54,12 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         physics,
         demo,
         demos,
-        explain,
-        traces,
-        embed,
-        probe,
-        contact,
-        compliance,
         report,
         keep,
         export,
@@ -68,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         play,
     ):
         app.command(command)
+    add_studies(app, sys.argv[1:] if arguments is None else arguments)
     app.command(train, name="train", help="Train a policy.")
     campaigns = SubcommandApp()
     for command in (campaign.run, campaign.status, campaign.report):

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from prism_motor import _page as shell
-from prism_motor.analysis.style import arm_colours
+from prism_motor.analysis.figures import arm_colours
 from prism_motor.report import charts, markup, run_tables, tables, words
 from prism_motor.report.arms import Arm
 from prism_motor.report.attachments import Analysis, AnyRun, Attachment, Grid

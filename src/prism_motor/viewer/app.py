@@ -16,7 +16,7 @@ import viser
 
 from prism_motor._errors import InputError
 from prism_motor.analysis.live import TopInteractions
-from prism_motor.analysis.style import INK
+from prism_motor.analysis.figures import INK
 from prism_motor.viewer.panel import Controls, Panel
 from prism_motor.viewer.readings import FAINT, Firing, VelocityPlots
 from prism_motor.viewer.scene import Scene

@@ -10,7 +10,7 @@ import torch
 from prism_motor._errors import InputError
 from prism_motor.analysis.live import TopInteractions
 from prism_motor.analysis.recording import record
-from prism_motor.analysis.style import arm_colours
+from prism_motor.analysis.figures import arm_colours
 from prism_motor.locomotion.policy import Policy, load_policy
 from prism_motor.viewer.walker import Walker
 

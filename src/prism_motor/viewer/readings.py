@@ -11,7 +11,7 @@ import viser
 from viser import uplot
 
 from prism_motor.analysis.live import TopInteractions
-from prism_motor.analysis.style import INK
+from prism_motor.analysis.figures import INK
 from prism_motor.viewer.session import Session
 from prism_motor.viewer.walker import REMEMBERED, Walker
 

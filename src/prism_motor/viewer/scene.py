@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import viser
 
-from prism_motor.analysis.style import INK
+from prism_motor.analysis.figures import INK
 from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.scene import import_mujoco
 from prism_motor.viewer.session import Session

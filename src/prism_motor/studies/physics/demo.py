@@ -9,17 +9,16 @@ import numpy as np
 
 from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
+from prism_motor._figures import STYLE, to_svg
 from prism_motor._progress import Progress
 from prism_motor.studies.physics.config import PhysicsConfig
 from prism_motor.studies.physics.contenders import choose_contenders
 from prism_motor.studies.physics.dataset import Dataset, make_dataset
 from prism_motor.studies.physics.figures import (
-    STYLE,
     draw_curves,
     draw_overview,
     draw_pairs,
     draw_target,
-    to_svg,
 )
 from prism_motor.studies.physics.page import render_page
 from prism_motor.studies.physics.results import Results

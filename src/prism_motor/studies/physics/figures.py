@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prism_motor._figures import new_figure
 from prism_motor.studies.physics.arm import signal_names
 from prism_motor.studies.physics.contenders import Contender
 from prism_motor.studies.physics.summary import ArmSummary
@@ -19,30 +19,6 @@ if TYPE_CHECKING:
 
 # Okabe-Ito: distinguishable with the common colour-vision deficiencies.
 BLACK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"
-
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 11,
-    "svg.hashsalt": "prism",
-}
-"""Settings of matplotlib for all pictures; draw and save inside ``rc_context(STYLE)``."""
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure that needs no display."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def to_svg(figure: Figure) -> bytes:
-    """Render as SVG, the same bytes for the same figure."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
 
 
 def colour_of(contender: Contender) -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from prism_motor._figures import new_figure
 from prism_motor.studies.physics.arm import JOINTS, LANDMARKS, load_arm, trace_landmarks
 from prism_motor.studies.physics.dataset import Dataset
-from prism_motor.studies.physics.figures import BLACK, BLUE, GREEN, ORANGE, new_figure
+from prism_motor.studies.physics.figures import BLACK, BLUE, GREEN, ORANGE
 from prism_motor.studies.physics.targets import target_columns
 
 if TYPE_CHECKING:
