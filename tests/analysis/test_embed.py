@@ -1,4 +1,4 @@
-"""Telling conditions apart, matched samples, and ``prism embed``."""
+"""Conditions that separate, matched samples, and ``prism embed``."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_motor.analysis.embed import EmbedConfig, NotComparableError, embed, match, project
-from prism_motor.analysis.embed_files import make_table
+from prism_motor.analysis.embed import EmbedConfig, NotComparableError, embed, make_table
+from prism_motor.analysis.embed_samples import classify, match, project, shuffle_labels
 from prism_motor.analysis.rollouts import Columns, Rollout
 from prism_motor.analysis.subjects import Subject
-from prism_motor.analysis.telling_apart import shuffle_labels, tell_apart
 from prism_motor.cli import main
 from tests.analysis.policies import small_policy
 
@@ -22,10 +21,10 @@ def noise(width=8, seed=0):
     return np.random.default_rng(seed).normal(size=(len(LABELS), width))
 
 
-def test_separable_features_are_told_apart():
+def test_separable_features_are_classified():
     features = noise()
     features[:, 2] += 8.0 * LABELS
-    accuracy = tell_apart(features, LABELS, ROBOTS, seed=0)
+    accuracy = classify(features, LABELS, ROBOTS, seed=0)
     assert accuracy.value > 0.99
     assert accuracy.interval.high > 0.99
     np.testing.assert_allclose(accuracy.confusion.sum(1), 1.0)
@@ -33,7 +32,7 @@ def test_separable_features_are_told_apart():
 
 
 def test_features_without_information_are_at_chance():
-    accuracy = tell_apart(noise(), LABELS, ROBOTS, seed=0)
+    accuracy = classify(noise(), LABELS, ROBOTS, seed=0)
     assert accuracy.value == pytest.approx(1 / 3, abs=0.06)
     assert accuracy.interval.contains(1 / 3)
 
@@ -42,7 +41,7 @@ def test_shuffled_labels_are_at_chance():
     features = noise()
     features[:, 2] += 8.0 * LABELS
     shuffled = shuffle_labels(LABELS, ROBOTS, seed=1)
-    accuracy = tell_apart(features, shuffled, ROBOTS, seed=0)
+    accuracy = classify(features, shuffled, ROBOTS, seed=0)
     assert accuracy.value == pytest.approx(1 / 3, abs=0.2)
     for robot in range(20):
         mine = robot == ROBOTS
@@ -52,22 +51,22 @@ def test_shuffled_labels_are_at_chance():
 
 
 def test_knowing_the_robot_does_not_help():
-    """Robots with a signature and labels of their own: only a leak could tell them apart."""
+    """Robots with a signature and labels of their own: only a leak could help."""
     generator = np.random.default_rng(0)
     robots = np.repeat(np.arange(30), 20)
     labels = generator.integers(3, size=30)[robots]
     features = generator.normal(size=(30, 12))[robots] + 0.01 * generator.normal(size=(600, 12))
-    assert tell_apart(features, labels, robots, seed=0).value < 0.6
-    leaky = tell_apart(features, labels, np.arange(600), seed=0)  # every sample its own robot
-    assert leaky.value > tell_apart(features, labels, robots, seed=0).value + 0.2
+    assert classify(features, labels, robots, seed=0).value < 0.6
+    leaky = classify(features, labels, np.arange(600), seed=0)  # every sample its own robot
+    assert leaky.value > classify(features, labels, robots, seed=0).value + 0.2
 
 
 def test_accuracy_repeats_and_components_reduce():
     features = noise(80)
     features[:, 70] += 5.0 * LABELS
-    one, two = (tell_apart(features, LABELS, ROBOTS, seed=3) for _ in "ab")
+    one, two = (classify(features, LABELS, ROBOTS, seed=3) for _ in "ab")
     assert (one.value, one.interval) == (two.value, two.interval)
-    assert tell_apart(features, LABELS, ROBOTS, seed=3, components=2).value < one.value
+    assert classify(features, LABELS, ROBOTS, seed=3, components=2).value < one.value
 
 
 def rollout(steps, command=0.3, shift=0.0):
@@ -160,7 +159,7 @@ def test_the_command_compares_arms(make_run, capsys, tmp_path):
     assert len(data["policies"][0]["shuffled"]) == 5
     assert (out / "embed.png").stat().st_size > 5000
     assert all(len(row) == len(data["table"]["columns"]) for row in data["table"]["rows"])
-    assert make_table([]) == {"columns": data["table"]["columns"], "rows": []}
+    assert make_table([]).to_dict() == {"columns": data["table"]["columns"], "rows": []}
 
 
 def test_without_any_policy_there_is_nothing_to_do(capsys, tmp_path):

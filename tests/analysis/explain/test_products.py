@@ -6,10 +6,9 @@ import time
 import pytest
 import torch
 
+from prism_motor.analysis.explain.names import branch_forms, name_inputs, name_products
+from prism_motor.analysis.explain.products import products_of
 from prism_motor.analysis.live import TopInteractions
-from prism_motor.analysis.named_products import branch_forms, name_products
-from prism_motor.analysis.names import name_inputs
-from prism_motor.analysis.products import products_of
 from tests.analysis.policies import small_policy
 
 KINDS = {

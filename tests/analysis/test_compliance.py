@@ -2,20 +2,21 @@ import json
 
 import pytest
 
-from prism_motor.analysis.compliance_sweep import SweepConfig, run_sweep, write_sweep
-from prism_motor.analysis.manipulators import load_manipulators
+from prism_motor.analysis.compliance import SweepConfig, make_finding, run_sweep
+from prism_motor.analysis.study import write_finding
+from prism_motor.analysis.subjects import load_same_task
 from prism_motor.cli import main
 from prism_motor.manipulation.compliance import find_compliance
-from prism_motor.manipulation.compliance.sweep import Grid, choose
+from prism_motor.manipulation.compliance.sweep import choose
 
 
 @pytest.fixture(scope="module")
-def manipulators(make_pusher):
-    return load_manipulators([make_pusher("linear")])[0]
+def subjects(make_pusher):
+    return load_same_task([make_pusher("linear")])[0]
 
 
-def test_settings_are_tried_from_the_same_random_resets(manipulators, short_scene, tmp_path):
-    config = SweepConfig("mcc-oracle", Grid((0.0, 0.045), (0.5,), (0.5,)), episodes=2)
+def test_settings_are_tried_from_the_same_random_resets(subjects, short_scene, tmp_path):
+    config = SweepConfig("mcc-oracle", (0.0, 0.045), (0.5,), (0.5,), episodes=2)
     reports, resets = [], []
     reset = short_scene.reset
 
@@ -25,7 +26,7 @@ def test_settings_are_tried_from_the_same_random_resets(manipulators, short_scen
 
     short_scene.reset = watched
     try:
-        trials = run_sweep(manipulators, short_scene, config, lambda: reports.append(1))
+        trials = run_sweep(subjects, short_scene, config, lambda: reports.append(1))
     finally:
         del short_scene.reset
     assert len(reports) == 4
@@ -33,7 +34,8 @@ def test_settings_are_tried_from_the_same_random_resets(manipulators, short_scen
     seeds = [options["seed"] for options in resets]
     assert seeds[:2] == seeds[2:]
     assert [trial.episodes for trial in trials] == [2, 2]
-    file = write_sweep(trials, manipulators, config, [], tmp_path)
+    finding = make_finding(trials, subjects, config)
+    (file,) = write_finding("compliance", finding, config, [], tmp_path)
     data = json.loads(file.read_text())
     assert find_compliance(str(file)) == choose(trials).config
     assert sum("*" in row[0] for row in data["table"]["rows"]) == 1

@@ -4,11 +4,14 @@ import shutil
 import numpy as np
 import pytest
 
-from prism_motor.analysis.probe_core import ANY_ARM
-from prism_motor.analysis.probe_files import collect_findings
-from prism_motor.analysis.probe_study import ProbeConfig, run_study, untrained
-from prism_motor.analysis.probe_summary import collect_gains, collect_rows
-from prism_motor.analysis.probe_windows import TARGETS
+from prism_motor.analysis.probe.probes import ANY_ARM, ProbeSubjects
+from prism_motor.analysis.probe.summary import collect_gains, collect_rows, measure_leakage
+from prism_motor.analysis.probe.walking import (
+    TARGETS,
+    WalkingProbeConfig,
+    probe_walking,
+    untrained,
+)
 from prism_motor.analysis.subjects import load_subjects, same_layout
 from prism_motor.cli import main
 from prism_motor.runs import RunError
@@ -26,7 +29,7 @@ def subjects(make_run):
 
 @pytest.fixture(scope="module")
 def shared(subjects):
-    return run_study(subjects, ProbeConfig(**SMALL), subjects)
+    return probe_walking(ProbeSubjects(subjects, subjects), WalkingProbeConfig(**SMALL))
 
 
 def test_all_arms_are_probed_on_the_same_windows(shared):
@@ -62,14 +65,14 @@ def test_gains_compare_arms_with_the_first_one_on_common_seeds(shared):
 
 
 def test_a_random_split_would_have_flattered_these_policies(shared):
-    leakage = collect_findings(shared, ProbeConfig(**SMALL), 0.02).leakage
+    leakage = measure_leakage(shared)
     assert leakage.median < 0
     assert leakage.clear > leakage.count / 2
     assert "% lower" in str(leakage)
 
 
 def test_on_their_own_states_arms_have_raw_features_of_their_own(subjects):
-    study = run_study(subjects[:2], ProbeConfig(own=True, **SMALL), [])
+    study = probe_walking(ProbeSubjects(subjects[:2], []), WalkingProbeConfig(own=True, **SMALL))
     raw = [p for p in study.probes if p.features == "raw"]
     assert [p.arm for p in raw] == ["mlp", "gated"]
     assert not np.allclose(raw[0].sums, raw[1].sums)
@@ -170,4 +173,4 @@ def test_runs_of_an_arm_that_differ_in_more_than_the_seed_are_called_by_folder(m
 )
 def test_settings_without_sense_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        ProbeConfig(**options)
+        WalkingProbeConfig(**options)

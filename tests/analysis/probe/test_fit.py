@@ -6,7 +6,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from prism_motor.analysis.probe_fit import (
+from prism_motor.analysis.probe.fit import (
     cross_predict,
     folds_at_random,
     folds_by_unit,
@@ -16,7 +16,7 @@ from prism_motor.analysis.probe_fit import (
     pearson,
     score,
 )
-from prism_motor.analysis.probe_windows import WALKING
+from prism_motor.analysis.probe.walking import WALKING
 
 
 def folds_by_robot(robot, seed):

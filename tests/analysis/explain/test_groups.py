@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from prism_motor.analysis.groups import (
+from prism_motor.analysis.explain.groups import (
     PAIRS,
     group_masks,
     learned_strength,
@@ -11,9 +11,8 @@ from prism_motor.analysis.groups import (
     pair_terms,
     untrained_squares,
 )
-from prism_motor.analysis.named_products import branch_forms
-from prism_motor.analysis.names import GROUPS, name_inputs
-from prism_motor.analysis.products import products_of
+from prism_motor.analysis.explain.names import GROUPS, branch_forms, name_inputs
+from prism_motor.analysis.explain.products import products_of
 from tests.analysis.policies import small_policy
 
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prism_motor.analysis.explain import explain
-from prism_motor.analysis.explain_files import table, to_json, write_explanation
-from prism_motor.analysis.explanation import ExplainConfig
-from prism_motor.analysis.names import GROUPS
+from prism_motor.analysis.explain.explanation import ExplainConfig
+from prism_motor.analysis.explain.finding import make_finding
+from prism_motor.analysis.explain.names import GROUPS
+from prism_motor.analysis.explain.study import count_work, explain
+from prism_motor.analysis.study import write_finding
 from prism_motor.cli import main
 from tests.analysis.policies import small_policy
 
@@ -52,9 +53,9 @@ def test_the_curve_ends_at_the_effect_of_all(explanation):
 def test_gates_start_where_they_started(explanation):
     if explanation.about["arm"] == "residual":
         assert explanation.gates is None
-        assert to_json(explanation)["gates"] is None
+        assert make_finding(explanation).data["gates"] is None
     else:
-        gates = to_json(explanation)["gates"]
+        gates = make_finding(explanation).data["gates"]
         assert gates["start"] == 0.01
         assert np.shape(gates["values"]) == (2, 6)
         moved = np.abs(np.array(gates["values"]) - 0.01)
@@ -62,12 +63,13 @@ def test_gates_start_where_they_started(explanation):
 
 
 def test_the_file_holds_table_caption_and_everything(explanation, tmp_path):
-    files = write_explanation(explanation, tmp_path / "explain")
+    finding = make_finding(explanation)
+    files = write_finding("explain", finding, QUICK, [], tmp_path)
     assert [file.name for file in files] == [
         "explain.json", "groups.png", "firing.png", "removal.png",
     ]  # fmt: skip
     data = json.loads(files[0].read_text())
-    assert data["table"] == table(explanation)
+    assert data["table"] == finding.tables[""].to_dict()
     assert len(data["table"]["rows"]) == 3
     assert all(len(row) == len(data["table"]["columns"]) for row in data["table"]["rows"])
     assert len(data["products"]) == len(explanation.products)
@@ -83,16 +85,19 @@ def test_the_file_holds_table_caption_and_everything(explanation, tmp_path):
 
 def test_closed_loop_is_a_table_of_its_own():
     policy = small_policy("gated", "quadruped", duration=1.0)
-    data = to_json(explain(policy, replace(QUICK, envs=2, closed_loop=True)))
-    rows = data["closed_loop_table"]["rows"]
-    assert [row[0] for row in rows] == list(data["closed_loop"])
+    reports = []
+    config = replace(QUICK, envs=2, closed_loop=True)
+    finding = make_finding(explain(policy, config, report=lambda *_: reports.append(1)))
+    assert len(reports) == count_work(policy, config)
+    rows, walked = finding.tables["closed_loop"].rows, finding.data["closed_loop"]
+    assert [row[0] for row in rows] == list(walked)
     assert rows[0][0] == "whole policy"
-    assert rows[0][1] == f"{data['closed_loop']['whole policy']['survived']} of 2"
+    assert rows[0][1] == f"{walked['whole policy']['survived']} of 2"
 
 
 def test_the_same_seed_gives_the_same_explanation(tmp_path):
     policy = small_policy("gated", "quadruped")
-    one, two = (to_json(explain(policy, QUICK)) for _ in "ab")
+    one, two = (make_finding(explain(policy, QUICK)).data for _ in "ab")
     for data in (one, two):
         data["about"].pop("provenance")
     assert one == two

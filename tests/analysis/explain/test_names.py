@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from prism_motor.analysis.names import GROUPS, InputName, name_inputs, role_of
+from prism_motor.analysis.explain.names import GROUPS, InputName, name_inputs, role_of
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.observations import actor_names
 from prism_motor.locomotion.tasks import TASKS

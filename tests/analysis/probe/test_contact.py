@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from prism_motor.analysis.manipulators import load_manipulators
-from prism_motor.analysis.probe_contact import (
+from prism_motor.analysis.probe.contact import (
     CONTACT,
     TARGETS,
     ContactProbeConfig,
-    count_contact_work,
+    count_work,
     cut_contact_windows,
+    probe_contact,
     read_policy,
-    run_contact_study,
     untrained_policy,
 )
-from prism_motor.analysis.probe_core import ANY_ARM
-from prism_motor.analysis.probe_summary import collect_gains, collect_rows
+from prism_motor.analysis.probe.probes import ANY_ARM, ProbeSubjects
+from prism_motor.analysis.probe.summary import collect_gains, collect_rows
+from prism_motor.analysis.subjects import load_same_task
 from prism_motor.cli import main
 from prism_motor.manipulation.contact import ContactTrace
 
@@ -75,12 +75,12 @@ def test_episodes_without_contact_or_future_have_no_windows():
 
 
 @pytest.fixture(scope="module")
-def manipulators(make_pusher):
-    return load_manipulators([make_pusher("linear"), make_pusher("prism"), make_pusher("mlp")])[0]
+def subjects(make_pusher):
+    return load_same_task([make_pusher("linear"), make_pusher("prism"), make_pusher("mlp")])[0]
 
 
-def test_features_are_those_of_the_conditioner(manipulators):
-    linear, prism, mlp = (one.policy for one in manipulators)
+def test_features_are_those_of_the_conditioner(subjects):
+    linear, prism, mlp = (one.policy for one in subjects)
     steps, size = prism.config.network.observation_steps, prism.config.task.state
     seen = np.random.default_rng(0).random((6, steps * size), dtype=np.float32)
     found = read_policy(prism, seen)
@@ -88,7 +88,7 @@ def test_features_are_those_of_the_conditioner(manipulators):
     # Normalised by hand: states between the demonstrations' extremes to -1 .. 1.
     from prism_motor.runs import Run
 
-    tensors = Run.open(manipulators[1].path).load().tensors
+    tensors = Run.open(subjects[1].path).load().tensors
     low = tensors["statistics/observation.state/min"]
     high = tensors["statistics/observation.state/max"]
     state = 2 * (torch.from_numpy(seen).reshape(6, steps, size) - low) / (high - low) - 1
@@ -108,8 +108,8 @@ def test_features_are_those_of_the_conditioner(manipulators):
     assert list(read_policy(mlp, seen)) == ["raw", "latent_1", "latent_2", "conditioner"]
 
 
-def test_untrained_networks_have_other_weights(manipulators):
-    policy = manipulators[1].policy
+def test_untrained_networks_have_other_weights(subjects):
+    policy = subjects[1].policy
     with torch.no_grad():
         policy.network.diffusion.conditioner.interaction.gate.fill_(0.7)
     other = untrained_policy(policy)
@@ -120,18 +120,17 @@ def test_untrained_networks_have_other_weights(manipulators):
 
 
 @pytest.fixture(scope="module")
-def study(manipulators, short_scene):
+def study(subjects, short_scene):
     config = ContactProbeConfig(episodes=6, horizon=3)
     reports = []
-    found = run_contact_study(
-        manipulators[:2], config, manipulators[:2], short_scene, lambda: reports.append(1)
-    )
-    assert len(reports) == count_contact_work(manipulators[:2], config, 2)
+    who = ProbeSubjects(subjects[:2], subjects[:2])
+    found = probe_contact(who, config, short_scene, lambda: reports.append(1))
+    assert len(reports) == count_work(who, config)
     return found
 
 
 def test_all_arms_are_probed_on_the_same_windows(study):
-    assert study.domain is CONTACT
+    assert study.scope is CONTACT
     assert study.units == study.episodes == 6
     assert [p.features for p in study.probes if p.arm == ANY_ARM] == ["raw"]
     assert len({tuple(p.sums[:, 0, 0]) for p in study.probes}) == 1
@@ -146,13 +145,13 @@ def test_command_probes_what_the_run_is(make_pusher, tmp_path, capsys):
     runs = [str(make_pusher("prism")), str(make_pusher("linear"))]
     with pytest.raises(SystemExit):
         main(["probe", *runs, "--envs", "5", "--out", str(tmp_path)])
-    assert "--envs is for walking" in capsys.readouterr().err
+    assert "--envs is for locomotion runs" in capsys.readouterr().err
 
 
 def test_a_walking_run_has_no_episodes_to_count(make_run, capsys):
     with pytest.raises(SystemExit):
         main(["probe", str(make_run("mlp")), "--episodes", "5"])
-    assert "--episodes is for manipulation" in capsys.readouterr().err
+    assert "--episodes is for manipulation runs" in capsys.readouterr().err
 
 
 @pytest.mark.slow

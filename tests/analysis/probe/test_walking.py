@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from prism_motor.analysis.probe_data import join_windows
-from prism_motor.analysis.probe_windows import TARGETS, cut_windows
+from prism_motor.analysis.probe.probes import join_windows
+from prism_motor.analysis.probe.walking import TARGETS, cut_windows
 from prism_motor.analysis.quantities import TOTALS
 from prism_motor.analysis.rollouts import Columns, Rollout
 

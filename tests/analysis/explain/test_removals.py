@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from prism_motor.analysis.closed_loop import make_variants, walk
-from prism_motor.analysis.products import products_of
-from prism_motor.analysis.removals import (
+from prism_motor.analysis.explain.closed_loop import LinearReplacement, make_variants, walk
+from prism_motor.analysis.explain.products import products_of
+from prism_motor.analysis.explain.removals import (
     curve_counts,
     measure_effect,
     removal_curve,
     remove_each,
     remove_together,
 )
-from prism_motor.analysis.stand_in import LinearStandIn
 from prism_motor.locomotion.evaluation import Protocol, evaluate
 from prism_motor.locomotion.summary import summarise
 from tests.analysis.policies import small_policy
@@ -79,7 +78,7 @@ def test_a_linear_map_replaces_linear_products_and_no_others():
         parts = products.read(states())
         with torch.no_grad():
             targets = products.targets(parts, products.features(parts))
-            stand_in = LinearStandIn(products, parts, ROBOTS)
+            stand_in = LinearReplacement(products, parts, ROBOTS)
             bare = products.targets(parts, products.first_order(parts))
             guessed = products.targets(parts, stand_in.held_out)
             again = products.targets(parts, stand_in(parts))
