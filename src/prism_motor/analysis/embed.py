@@ -202,7 +202,7 @@ def _caption(found: Sequence[Embedding], config: EmbedConfig) -> str:
         f"Share of samples whose condition ({names}) a linear discriminant finds, with 95 % "
         f"intervals over robots; chance is {100 / len(config.conditions):.0f} % (last column: "
         f"labels exchanged at random per robot, mean and range of {SHUFFLES} times). Every policy "
-        "walks by itself; samples are matched, the same robots at the same steps with the same "
+        "walks on its own; samples are matched, the same robots at the same steps with the same "
         f"commands under every condition ({counts} per condition), and robots are predicted by "
         "classifiers that never saw them. Intervals do not cover other trainings. Arms see their "
         "own states and have features of different width: compare each with its raw observation, "

@@ -187,7 +187,7 @@ def choose_study(name: str, runs: Sequence[Path]) -> Study[Any, Any]:
     from prism_motor.analysis.subjects import domain_of_run
 
     studies = find_studies(name)
-    if len(studies) == 1:  # it says itself what is wrong with runs of other domains
+    if len(studies) == 1:  # its loader says what is wrong with runs of other domains
         return studies[0]
     try:
         domain = domain_of_run(runs[0]) if runs else studies[0].domain

@@ -1,6 +1,6 @@
 """Does the robot still walk without its learned products, or with a linear map in their place?
 
-The policy acts by itself, so a small change of every target can add up to a fall, and a large one
+The policy acts on its own, so a small change of every target can add up to a fall, and a large one
 can be balanced by the next step.
 """
 

@@ -57,8 +57,8 @@ class InputName:
         return f"(t-{self.lag})" if self.lag else "(t)"
 
     def __str__(self) -> str:
-        words = (_SYMBOLS[self.group], self.part.replace("left", "L").replace("right", "R"))
-        return f"{' '.join(word for word in words if word)} {self.when}"
+        parts = (_SYMBOLS[self.group], self.part.replace("left", "L").replace("right", "R"))
+        return f"{' '.join(word for word in parts if word)} {self.when}"
 
 
 def name_inputs(task: TaskConfig) -> list[InputName]:

@@ -22,7 +22,7 @@ Walking policies are probed for slip, power, impulse and errors, policies that l
 demonstrations for contact impulse and contact work. All networks see the same observations, to
 which every policy contributes equally, so that targets are the same for all. Robots, or episodes,
 are held out whole. Gains are relative to the first run. Writes probe.json and probe.png."""
-"""What ``prism probe`` says about itself, for all domains."""
+"""Help of ``prism probe``, for all domains."""
 
 ANY_ARM = "any"
 """Arm of features that are the same for all: the raw observation on shared windows."""
@@ -263,7 +263,7 @@ def probe_policies(
         record: Lets policies act, and cuts windows.
         read: From a policy and observations to features by name.
         untrained: From a policy to the same one with random weights.
-        report: Called after every feature; recording reports by itself.
+        report: Called after every feature; recording has its own reports.
     """
 
     def networks(subjects: Sequence[Subject]) -> list[ProbedNetwork]:
