@@ -1,16 +1,9 @@
 """A study of your own: how often each joint of a walking policy is at its torque limit."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from prism_motor.analysis import (
-    Finding,
-    Report,
-    ResultTable,
-    Study,
-    Subject,
-    record,
-    register_study,
-)
+from prism_motor.analysis import Finding, ResultTable, Study, record, register_study
 from prism_motor.sim.robots import make_robot
 
 
@@ -19,30 +12,27 @@ class LimitConfig:
     """The fields are the flags of the command."""
 
     seconds: float = 4.0
-    """How long each robot walks."""
-    envs: int = 8
-    """Robots."""
+    """How long eight robots walk."""
 
 
-def run(subjects: list[Subject], config: LimitConfig, report: Report) -> Finding:
+def run(subjects: Any, config: LimitConfig, report: Any) -> Finding:
     """Return the share of control steps at which every joint has no torque left."""
     rows: list[list[str]] = []
-    for one in subjects:
-        task = one.policy.config.task
+    for subject in subjects:
+        task = subject.policy.config.task
         scale = task.observations.joint_velocity_scale
         steps = round(config.seconds / task.simulation.control_dt)
-        walk = record(one.policy, task, seed=1, envs=config.envs, steps=steps)
+        walk = record(subject.policy, task, seed=1, envs=8, steps=steps)
         for joint in make_robot(task.robot).joints:
             angle = walk.observations[f"q_{joint.name}[t]"] + joint.default
             velocity = walk.observations[f"dq_{joint.name}[t]"] / scale
             error = walk.targets[f"target_{joint.name}"] - angle
             torque = joint.stiffness * error - joint.damping * velocity
             share = (abs(torque) >= joint.torque_limit).mean()
-            rows.append([one.arm, str(one.seed), joint.name, f"{100 * share:.1f}"])
-        report()
+            rows.append([subject.arm, str(subject.seed), joint.name, f"{100 * share:.1f}"])
+        report()  # progress: one piece of work is done
     table = ResultTable(["arm", "training seed", "joint", "at the limit, %"], rows)
-    caption = f"Share of control steps of {config.envs} robots, {config.seconds:g} s each."
-    return Finding("Joints at their torque limit", caption, {"": table})
+    return Finding("Joints at their torque limit", "Share of control steps.", {"": table})
 
 
 HELP = "Count how often each joint is at its torque limit."

@@ -189,7 +189,7 @@ def test_the_example_of_the_documentation(registered, make_run, tmp_path, capsys
     assert len(source.splitlines()) <= 40
     runpy.run_path(str(EXAMPLE))
     run = str(make_run("mlp"))
-    main(["torque-limits", run, "--seconds", "0.4", "--envs", "2", "--out", str(tmp_path)])
+    main(["torque-limits", run, "--seconds", "0.4", "--out", str(tmp_path)])
     data = json.loads((tmp_path / "torque-limits.json").read_text())
     assert len(data["table"]["rows"]) == 12
     assert all(0 <= float(row[-1]) <= 100 for row in data["table"]["rows"])
