@@ -1,14 +1,12 @@
 """Products one by one, against networks whose weights were edited by hand."""
 
 import copy
-import time
 
 import pytest
 import torch
 
 from prism_motor.analysis.explain.names import branch_forms, name_inputs, name_products
 from prism_motor.analysis.explain.products import products_of
-from prism_motor.analysis.live import TopInteractions
 from tests.analysis.policies import small_policy
 
 KINDS = {
@@ -131,39 +129,3 @@ def test_a_single_known_product_gets_its_names():
 def test_policies_without_products_are_refused_with_the_reason(arm, options, reason):
     with pytest.raises(ValueError, match=reason):
         products_of(small_policy(arm, **options))
-
-
-def test_live_values_are_the_changes_of_the_target(policy, observations):
-    top = TopInteractions(policy, 4, observations)
-    found = top.update(observations[3])
-    assert [name for name, _ in found] == top.names
-    module = copy.deepcopy(policy.module)
-    product = int(top._chosen[1])
-    with torch.no_grad():
-        remove_by_hand(module.mlp[0], product)
-        moved = 0.25 * (module(observations[3:4]) - policy(observations[3:4])).norm()
-    assert abs(found[1][1]) == pytest.approx(float(moved), rel=1e-3)
-
-
-def test_live_order_is_by_effect_on_the_given_states(observations):
-    policy = small_policy()
-    top = TopInteractions(policy, 6, observations)
-    moved = torch.tensor([[value for _, value in top.update(o)] for o in observations]).abs()
-    assert moved.mean(0).tolist() == sorted(moved.mean(0).tolist(), reverse=True)
-    assert len(TopInteractions(policy, 100).names) == 6
-
-
-def test_live_costs_little_more_than_the_policy(observations):
-    policy = small_policy(preset="g1")
-    top, seen = TopInteractions(policy, 8), torch.randn(1, 705)
-
-    def fastest(call):
-        times = []
-        for _ in range(30):
-            start = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    pairs = [(fastest(lambda: top.update(seen[0])), fastest(lambda: policy(seen))) for _ in "123"]
-    assert min(one / other for one, other in pairs) < 5

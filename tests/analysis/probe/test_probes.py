@@ -12,9 +12,8 @@ from prism_motor.analysis.probe.walking import (
     probe_walking,
     untrained,
 )
-from prism_motor.analysis.subjects import load_subjects, same_layout
+from prism_motor.analysis.subjects import load_subjects
 from prism_motor.cli import main
-from prism_motor.runs import RunError
 
 SMALL = {"envs": 10, "seconds": 1.2}
 
@@ -139,26 +138,6 @@ def test_runs_that_cannot_be_probed_are_left_out_and_named(make_run, tmp_path, c
     assert "differs" in data["left_out"][1]
     assert "robot" in data["left_out"][1]
     assert data["left_out"][1] in capsys.readouterr().out
-
-
-def test_nothing_to_probe(tmp_path):
-    with pytest.raises(RunError, match="There is no policy to analyse"):
-        load_subjects([tmp_path / "nowhere"])
-    with pytest.raises(ValueError, match="at least one run"):
-        load_subjects([])
-
-
-def test_the_same_run_twice_is_refused(make_run):
-    with pytest.raises(ValueError, match="every run once"):
-        load_subjects([make_run(), make_run() / "." / ".." / make_run().name])
-
-
-def test_runs_of_an_arm_that_differ_in_more_than_the_seed_are_called_by_folder(make_run, tmp_path):
-    other = tmp_path / "other"
-    shutil.copytree(make_run("gated"), other)
-    subjects, _ = load_subjects([make_run("gated"), other, make_run("mlp")])
-    assert [s.arm for s in subjects] == [str(make_run("gated")), str(other), "mlp"]
-    assert same_layout(subjects) == (subjects, [])
 
 
 @pytest.mark.parametrize(
