@@ -147,7 +147,7 @@ def test_the_first_run_decides(registered, make_run, tmp_path):
 def test_unknown_names_are_refused(make_run):
     with pytest.raises(ValueError, match="Did you mean 'probe'"):
         find_studies("prob")
-    with pytest.raises(ValueError, match="no setting --how-many"):
+    with pytest.raises(ValueError, match="no --how-many"):
         run_command("embed", [make_run("mlp")], options={"how_many": 3})
 
 

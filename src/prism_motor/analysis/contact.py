@@ -18,13 +18,12 @@ from prism_motor.analysis.contact_episodes import (
     ContactEpisode,
     ContactRecord,
     aligned,
-    by_arm,
     measure,
     typical,
 )
 from prism_motor.analysis.contact_figure import draw_contacts
 from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
-from prism_motor.analysis.subjects import Subject, load_same_task
+from prism_motor.analysis.subjects import Subject, by_arm, load_same_task
 from prism_motor.manipulation.compliance import compliance_label, find_compliance, make_corrector
 from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD, diagnose
 from prism_motor.manipulation.data import environment_of

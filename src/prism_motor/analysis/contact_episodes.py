@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from prism_motor.analysis.subjects import ArmMean, mean_over_seeds
 from prism_motor.manipulation.contact import AFTER, BEFORE, Contact, ContactTrace, align
 from prism_motor.manipulation.environment import Array, Image
 from prism_motor.manipulation.rollout import Outcome
-from prism_motor.statistics import bootstrap, estimate
+from prism_motor.statistics import bootstrap
 
 SHOWN = (-BEFORE, 0, AFTER)
 """Steps from the first contact whose pictures are shown."""
@@ -81,38 +82,7 @@ def aligned(records: Sequence[ContactRecord], signal: str) -> Array:
     return np.stack(found) if found else np.zeros((0, BEFORE + 1 + AFTER))
 
 
-def by_arm(records: Sequence[ContactRecord]) -> dict[str, list[ContactRecord]]:
-    """Group records by arm, in the order in which arms come."""
-    groups: dict[str, list[ContactRecord]] = {}
-    for record in records:
-        groups.setdefault(record.arm, []).append(record)
-    return groups
-
-
-@dataclass(frozen=True)
-class ContactMean:
-    """A mean with its spread."""
-
-    value: float
-    """Mean over training seeds, or over episodes where there is one policy."""
-    low: float | None
-    """mean - SD over training seeds, or the 95 % bootstrap interval over episodes."""
-    high: float | None
-    """The other end."""
-    seeds: int
-    """Policies behind it."""
-
-    def write(self, digits: int) -> str:
-        """Return it as text."""
-        value = f"{self.value:.{digits}f}"
-        if self.low is None or self.high is None:
-            return value
-        if self.seeds > 1:
-            return f"{value} ± {self.high - self.value:.{digits}f}"
-        return f"{value} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
-
-
-def measure(records: Sequence[ContactRecord], name: str, *, successful: bool) -> ContactMean | None:
+def measure(records: Sequence[ContactRecord], name: str, *, successful: bool) -> ArmMean | None:
     """Return a number of :class:`Contact` over the episodes of an arm; ``None`` without any.
 
     Args:
@@ -124,15 +94,10 @@ def measure(records: Sequence[ContactRecord], name: str, *, successful: bool) ->
     values = [one for one in values if len(one)]
     if not values:
         return None
-    if len(values) > 1:
-        found = estimate([float(one.mean()) for one in values])
-        spread = found.sd
-        low = None if spread is None else found.centre - spread
-        high = None if spread is None else found.centre + spread
-        return ContactMean(found.centre, low, high, len(values))
-    interval = bootstrap(values, lambda drawn: drawn.mean(1), seed=0)
-    low, high = interval or (None, None)
-    return ContactMean(float(values[0].mean()), low, high, 1)
+    return mean_over_seeds(
+        [float(one.mean()) for one in values],
+        lambda: bootstrap(values, lambda drawn: drawn.mean(1), seed=0),
+    )
 
 
 def _values(record: ContactRecord, name: str, successful: bool) -> Array:

@@ -219,23 +219,21 @@ def run_command(
             not share with the others of the command, and is allowed for settings of those too.
     """
     study = choose_study(name, runs)
-    known = {one.name: one.default for one in fields(study.config)}
     given = {key: value for key, value in (options or {}).items() if value is not None}
+    known = _settings(study)
     for key in given:
         if key not in known:
-            owners = [s.domain for s in find_studies(name) if key in _names(s)]
-            flag = "--" + key.replace("_", "-")
-            if not owners:
-                raise InputError(f"prism {name} has no setting {flag}: {', '.join(known)}.")
+            owners = [s.domain for s in find_studies(name) if key in _settings(s)]
+            why = f" It is for {' and '.join(owners)} runs." if owners else ""
+            flags = ", ".join(f"--{other.replace('_', '-')}" for other in known)
             raise InputError(
-                f"{flag} is for {' and '.join(owners)} runs, and {runs[0]} is a {study.domain} "
-                f"run, which has: {', '.join('--' + k.replace('_', '-') for k in known)}."
+                f"prism {name} of {study.domain} runs has no --{key.replace('_', '-')}.{why} It "
+                f"has: {flags}."
             )
-    config = study.config(**given)
-    return run_study(study, runs, config, out=out, checkpoint=checkpoint)
+    return run_study(study, runs, study.config(**given), out=out, checkpoint=checkpoint)
 
 
-def _names(study: Study[Any, Any]) -> list[str]:
+def _settings(study: Study[Any, Any]) -> list[str]:
     return [one.name for one in fields(study.config)]
 
 

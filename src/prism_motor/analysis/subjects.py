@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from prism_motor._errors import InputError
 from prism_motor.runs import Run, RunError
 from prism_motor.runs.weights import hash_weights
+from prism_motor.statistics import Interval, estimate
 
 _LOADERS = {
     "locomotion": "prism_motor.locomotion.policy",
@@ -20,6 +21,18 @@ _LOADERS = {
 
 _INCIDENTAL = ("seed", "threads", "iterations", "steps", "updates", "demos")
 """Settings of a run in which the policies of one arm may differ."""
+
+
+class HasArm(Protocol):
+    """Whatever belongs to an arm."""
+
+    @property
+    def arm(self) -> str:
+        """Name of the arm."""
+        ...
+
+
+A = TypeVar("A", bound=HasArm)
 
 
 @dataclass(frozen=True)
@@ -114,6 +127,62 @@ def _settings(policy: Any) -> str:
     config = policy.config
     kept = [f.name for f in fields(config) if f.name not in _INCIDENTAL]
     return repr(([(name, getattr(config, name)) for name in kept], policy.step))
+
+
+def by_arm(items: Iterable[A]) -> dict[str, list[A]]:
+    """Group what belongs to arms, in the order in which they come."""
+    groups: dict[str, list[A]] = {}
+    for item in items:
+        groups.setdefault(item.arm, []).append(item)
+    return groups
+
+
+@dataclass(frozen=True)
+class ArmMean:
+    """A number of one arm: mean over training seeds, or that of its only policy."""
+
+    value: float
+    """The mean."""
+    low: float | None
+    """mean - SD over training seeds, or the lower end of the interval of the only policy."""
+    high: float | None
+    """The other end."""
+    seeds: int
+    """Policies behind it."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Both ends; where there is no interval, the value."""
+        if self.low is None or self.high is None:
+            return self.value, self.value
+        return self.low, self.high
+
+    def write(self, digits: int, scale: float = 1.0, sign: str = "") -> str:
+        """Return it as text, in units of ``1 / scale``; ``sign="+"`` shows every sign."""
+        form = f"{sign}.{digits}f"
+        value = f"{scale * self.value:{form}}"
+        if self.low is None or self.high is None:
+            return value
+        if self.seeds > 1:
+            return f"{value} ± {scale * (self.high - self.value):.{digits}f}"
+        return f"{value} [{scale * self.low:{form}}, {scale * self.high:{form}}]"
+
+
+def mean_over_seeds(
+    values: Sequence[float], interval: Callable[[], Interval | tuple[float, float] | None]
+) -> ArmMean:
+    """Put the policies of an arm together.
+
+    Args:
+        values: One per policy.
+        interval: Gives the 95 % interval where there is one policy alone.
+    """
+    if len(values) == 1:
+        low, high = interval() or (None, None)
+        return ArmMean(values[0], low, high, 1)
+    found = estimate(values)
+    spread = found.sd or 0.0
+    return ArmMean(found.centre, found.centre - spread, found.centre + spread, len(values))
 
 
 def keep_alike(

@@ -14,8 +14,8 @@ from prism_motor._errors import InputError
 from prism_motor.analysis.recording import CommandScript, record
 from prism_motor.analysis.rollouts import Rollout
 from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
-from prism_motor.analysis.subjects import Subject, load_subjects, same_robot
-from prism_motor.analysis.traces_figures import VELOCITIES, by_arm, draw_mechanics, draw_tracking
+from prism_motor.analysis.subjects import Subject, by_arm, load_subjects, same_robot
+from prism_motor.analysis.traces_figures import VELOCITIES, draw_mechanics, draw_tracking
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn.checks import check_size
@@ -139,6 +139,11 @@ class PolicyTrace:
     """Duration of a gait cycle, s."""
     fallen: int
     """Robots that fell."""
+
+    @property
+    def arm(self) -> str:
+        """Arm of the policy."""
+        return self.subject.arm
 
     @property
     def robots(self) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prism_motor.analysis.figures import INK, PALE, arm_colours, new_figure
+from prism_motor.analysis.subjects import by_arm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,14 +27,6 @@ _MARGIN = 0.3
 """Room around the commands; what falls is allowed to leave the picture, m/s or rad/s."""
 
 _TITLES = ("forward, m/s", "sideways, m/s", "yaw rate, rad/s")
-
-
-def by_arm(traces: Sequence[PolicyTrace]) -> dict[str, list[PolicyTrace]]:
-    """Group traces by arm, in their order."""
-    groups: dict[str, list[PolicyTrace]] = {}
-    for trace in traces:
-        groups.setdefault(trace.subject.arm, []).append(trace)
-    return groups
 
 
 def draw_tracking(traces: Sequence[PolicyTrace]) -> Figure:

@@ -187,12 +187,9 @@ def follow_products(
     start = max(0, min(start, len(rows) - length))
     rows = rows[start : start + length]
     parts = products.read(torch.from_numpy(rollout.observations.values[rows]))
-    whole = products.targets(parts, products.features(parts))
     traces = []
     for index in order[:SHOWN]:
-        keep = torch.ones(products.count)
-        keep[index] = 0.0
-        change = whole - products.targets(parts, products.features(parts, keep))
+        change = remove_together(products, parts, [index])
         joint = int(change.square().mean(0).argmax())
         traces.append(ProductTrace(named[index], joints[joint], change[:, joint].numpy()))
     feet = [n.removeprefix("contact_") for n in rollout.quantities.names if _is_contact(n)]

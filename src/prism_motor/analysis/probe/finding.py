@@ -20,7 +20,6 @@ from prism_motor.analysis.probe.probes import (
     ProbeTargets,
 )
 from prism_motor.analysis.probe.summary import (
-    ArmScore,
     ProbeGain,
     ProbeRow,
     collect_gains,
@@ -29,6 +28,7 @@ from prism_motor.analysis.probe.summary import (
     measure_leakage,
 )
 from prism_motor.analysis.study import Finding, ResultTable
+from prism_motor.analysis.subjects import ArmMean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +89,7 @@ def _score_table(rows: Sequence[ProbeRow], scope: ProbeTargets) -> ResultTable:
     lines = []
     for row in rows:
         pairs = zip(row.scores["mse"], row.scores["r"], strict=True)
-        cells = [f"{mse}, r {r.value:.2f}" for mse, r in pairs]
+        cells = [f"{mse.write(3)}, r {r.value:.2f}" for mse, r in pairs]
         lines.append([row.arm, row.features, str(row.probes[0].rank), *cells])
     return ResultTable(["arm", "features", "directions", *_titles(scope)], lines)
 
@@ -125,11 +125,8 @@ def _titles(scope: ProbeTargets) -> list[str]:
     return [target.label for target in scope.targets]
 
 
-def _percent(change: ArmScore) -> str:
-    """Write a relative change."""
-    if change.seeds > 1:
-        return f"{100 * change.value:+.1f} ± {100 * (change.high - change.value):.1f}"
-    return f"{100 * change.value:+.1f} [{100 * change.low:+.1f}, {100 * change.high:+.1f}]"
+def _percent(change: ArmMean) -> str:
+    return change.write(1, scale=100, sign="+")
 
 
 def _caption(
@@ -236,7 +233,7 @@ def _mark(
         shift = 0.9 * ((arms.index(row.arm) + 0.5) / len(arms) - 0.5)
     colour = colours.get(row.arm, INK)
     fill = "white" if row.arm.endswith(UNTRAINED) else colour
-    axis.plot([found.low, found.high], [place + shift] * 2, color=colour, lw=1.6, zorder=2)
+    axis.plot(found.bounds, [place + shift] * 2, color=colour, lw=1.6, zorder=2)
     axis.plot(found.value, place + shift, "o", ms=5, color=colour, mfc=fill, mew=1.3, zorder=3)
     if row.arm == ANY_ARM:
         axis.axvline(found.value, color=INK, lw=0.8, ls=":", zorder=1)

@@ -8,39 +8,16 @@ from dataclasses import dataclass
 
 from prism_motor.analysis.probe.fit import SCORES, Scored, gain, score
 from prism_motor.analysis.probe.probes import ANY_ARM, UNTRAINED, Probe, ProbeSet
-from prism_motor.statistics import estimate
+from prism_motor.analysis.subjects import ArmMean, mean_over_seeds
 
 _ORDER = ("raw", "first_order", "polynomial", "latent", "conditioner", "hidden")
 """Features from the input on: ``latent`` layers are inside an MLP conditioner, ``hidden`` ones
 behind the conditioner."""
 
 
-@dataclass(frozen=True)
-class ArmScore:
-    """A score of one arm: over units if there is one policy, over training seeds if several."""
-
-    value: float
-    """The score, or its mean over training seeds."""
-    low: float
-    """95 % interval over units, or mean - SD over training seeds."""
-    high: float
-    """95 % interval over units, or mean + SD over training seeds."""
-    seeds: int
-    """Policies behind it."""
-
-    def __str__(self) -> str:
-        if self.seeds > 1:
-            return f"{self.value:.3f} ± {self.high - self.value:.3f}"
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
-
-
-def summarise(scores: Sequence[Scored]) -> ArmScore:
-    """Put the policies of an arm together."""
-    if len(scores) == 1:
-        return ArmScore(scores[0].value, scores[0].low, scores[0].high, 1)
-    found = estimate([one.value for one in scores])
-    spread = found.sd or 0.0
-    return ArmScore(found.centre, found.centre - spread, found.centre + spread, len(scores))
+def summarise(scores: Sequence[Scored]) -> ArmMean:
+    """Put the policies of an arm together; the interval of a single one is over units."""
+    return mean_over_seeds([one.value for one in scores], lambda: (scores[0].low, scores[0].high))
 
 
 @dataclass(frozen=True)
@@ -53,7 +30,7 @@ class ProbeRow:
     """Name of the feature."""
     probes: tuple[Probe, ...]
     """One per training seed."""
-    scores: dict[str, list[ArmScore]]
+    scores: dict[str, list[ArmMean]]
     """By name of the score, one per target."""
 
 
@@ -90,7 +67,7 @@ class ProbeGain:
 
     row: ProbeRow
     base: ProbeRow
-    changes: dict[str, list[ArmScore]]
+    changes: dict[str, list[ArmMean]]
     """By name of the score, one per target."""
 
     @property
