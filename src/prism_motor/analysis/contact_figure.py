@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prism_motor.analysis.contact_records import SHOWN, Record, aligned, by_arm
-from prism_motor.analysis.style import INK, PALE, new_figure
+from prism_motor.analysis.contact_episodes import SHOWN, ContactRecord, aligned
+from prism_motor.analysis.figures import BLUE, INK, ORANGE, PALE, new_figure
+from prism_motor.analysis.subjects import by_arm
 from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD
 from prism_motor.manipulation.environment import Image
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORCE, SPEED = "#D55E00", "#0072B2"
+FORCE, SPEED = ORANGE, BLUE
 """Orange and blue, as in the paper."""
 
 _FRAME = "#F0C000"
@@ -29,8 +30,8 @@ _WIDTH = 3.6
 """Inches of an arm."""
 
 
-def draw_contacts(records: Sequence[Record], title: str) -> Figure:
-    """Draw one column an arm: pictures on top, force (orange) and speed (blue) below.
+def draw_contacts(records: Sequence[ContactRecord], title: str) -> Figure:
+    """Draw one column per arm: pictures on top, force (orange) and speed (blue) below.
 
     Lines are means over the episodes with contact, bands reach from the 10th to the 90th
     percentile; every arm has the same axes.
@@ -66,14 +67,14 @@ def draw_contacts(records: Sequence[Record], title: str) -> Figure:
     return figure
 
 
-def _heading(arm: str, group: Sequence[Record]) -> str:
+def _heading(arm: str, group: Sequence[ContactRecord]) -> str:
     episodes = [one for record in group for one in record.episodes]
     touched = sum(one.contact is not None for one in episodes)
     solved = sum(one.outcome.success for one in episodes)
     return f"{arm}\n{solved} of {len(episodes)} solved, {touched} with contact"
 
 
-def _show(axes: np.ndarray, group: Sequence[Record]) -> None:
+def _show(axes: np.ndarray, group: Sequence[ContactRecord]) -> None:
     """Show the pictures of the arm's first policy that has any; that of the contact is framed."""
     from matplotlib.patches import Rectangle
 
@@ -109,7 +110,7 @@ def crop(pictures: Sequence[Image]) -> tuple[slice, slice]:
     return slice(starts[0], starts[0] + side), slice(starts[1], starts[1] + side)
 
 
-def _draw(axis: Axes, values: np.ndarray, group: Sequence[Record], colour: str) -> None:
+def _draw(axis: Axes, values: np.ndarray, group: Sequence[ContactRecord], colour: str) -> None:
     """Draw the mean over episodes and its band; steps that no episode has are left out."""
     known = np.isfinite(values).any(0) if len(values) else np.zeros(0, bool)
     if not known.any():
