@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from prism_motor._checks import check_choice
 from prism_motor._errors import InputError
-from prism_motor.nn.checks import check_choice
 
 T = TypeVar("T")
 

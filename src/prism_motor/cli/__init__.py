@@ -1,97 +1,107 @@
-"""The ``prism`` command: one thin file a subcommand."""
+"""The ``prism`` command; a subcommand's module is imported when it is called."""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
-from prism_motor._extras import MissingExtraError, missing_extra
-from prism_motor.runs.errors import RunError
+from prism_motor._errors import PrismError
+from prism_motor._extras import missing_extra
+from prism_motor.cli.commands import COMMANDS, RENAMED, Command, describe
+
+# What a full disk, a wrong path or missing permissions raise; other OSErrors are bugs.
+_SYSTEM_ERRORS = (
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EEXIST,
+    errno.ENOTDIR, errno.EISDIR, errno.EMFILE, errno.ENFILE, errno.EADDRINUSE, errno.ENAMETOOLONG,
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the ``prism`` command and turn expected errors into one clear line.
+    """Run the ``prism`` command.
+
+    A user's mistake becomes one message and exit code 2; anything else that goes wrong is a bug
+    of ours and comes with a traceback.
 
     Args:
-        arguments: Command-line words; default: those of this process.
+        arguments: What was typed after ``prism``; default: that of this process.
     """
-    try:
-        from tyro.extras import SubcommandApp
-    except ImportError as error:
-        sys.exit(f"prism: error: {missing_extra('The prism command', 'cli', error)}")
     # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    from prism_motor.cli import campaign, libero
-    from prism_motor.cli.compliance import compliance
-    from prism_motor.cli.contact import contact
-    from prism_motor.cli.demo import demo
-    from prism_motor.cli.demos import demos
-    from prism_motor.cli.embed import embed
-    from prism_motor.cli.evaluate import eval_
-    from prism_motor.cli.explain import explain
-    from prism_motor.cli.export import export
-    from prism_motor.cli.info import info
-    from prism_motor.cli.keep import keep
-    from prism_motor.cli.params import params
-    from prism_motor.cli.physics import physics
-    from prism_motor.cli.play import play
-    from prism_motor.cli.probe import probe
-    from prism_motor.cli.report import report
-    from prism_motor.cli.sim2sim import sim2sim
-    from prism_motor.cli.traces import traces
-    from prism_motor.cli.train import train_locomotion
-    from prism_motor.cli.train_manipulation import train_manipulation
-    from prism_motor.cli.video import video
-
-    train = SubcommandApp()
-    train.command(name="locomotion")(train_locomotion)
-    train.command(name="manipulation")(train_manipulation)
-    app = SubcommandApp()
-    for command in (
-        info,
-        params,
-        physics,
-        demo,
-        demos,
-        explain,
-        traces,
-        embed,
-        probe,
-        contact,
-        compliance,
-        report,
-        keep,
-        export,
-        sim2sim,
-        video,
-        play,
-    ):
-        app.command(command)
-    app.command(train, name="train", help="Train a policy.")
-    campaigns = SubcommandApp()
-    for command in (campaign.run, campaign.status, campaign.report):
-        campaigns.command(command)
-    app.command(campaigns, name="campaign", help="Many runs from one file.")
-    preparation = SubcommandApp()
-    for command in (libero.prepare, libero.check):
-        preparation.command(command)
-    app.command(preparation, name="libero", help="Get LIBERO ready on this machine.")
-    app.command(name="eval")(eval_)
     try:
-        app.cli(
-            prog="prism",
-            description="Learned products of what a robot senses, for any robot policy.",
-            args=arguments,
-        )
+        _dispatch(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # `prism info | head` is no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except (ValueError, OSError, FloatingPointError, MissingExtraError, RunError) as error:
-        if os.environ.get("PRISM_TRACEBACK"):
-            raise
-        print(f"prism: error: {error}", file=sys.stderr)
-        print("(set PRISM_TRACEBACK=1 to see where it came from)", file=sys.stderr)
-        sys.exit(2)
+    except PrismError as error:
+        _fail(str(error))
+    except OSError as error:
+        if error.errno not in _SYSTEM_ERRORS:
+            _report_bug()
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}")
+    except Exception:
+        _report_bug()
+
+
+def _dispatch(words: list[str]) -> None:
+    """Find the subcommand, load the user's plugins, and call it."""
+    from prism_motor.cli.flags import take
+
+    if not words or words[0] in ("-h", "--help"):
+        print(describe())
+        return
+    if words[0] in ("-V", "--version"):
+        from prism_motor._version import __version__
+
+        print(f"prism {__version__}")
+        return
+    try:
+        import tyro  # noqa: F401 - say so before a subcommand fails
+    except ImportError as error:
+        raise missing_extra("The prism command", "cli", error) from error
+    if words[0].startswith("--tyro-"):
+        from prism_motor.cli.completion import complete
+
+        complete(words)
+        return
+    name = words.pop(0)
+    if name in RENAMED:
+        print(f"prism {name} is now called prism {RENAMED[name]}.", file=sys.stderr)
+        name = RENAMED[name]
+    plugins = take(words, "--plugin")
+    if plugins or name != "info":
+        from prism_motor._plugins import load_plugins
+
+        load_plugins(plugins)
+    find(name).call(name, words, plugins)
+
+
+def find(name: str) -> Command:
+    """Return a subcommand by name, or raise an error that names the nearest one."""
+    from prism_motor._checks import check_choice
+
+    if name not in COMMANDS:
+        check_choice("command", name, COMMANDS)
+    return COMMANDS[name]
+
+
+def _fail(message: str) -> None:
+    if os.environ.get("PRISM_TRACEBACK"):
+        traceback.print_exc()
+    print(f"prism: error: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _report_bug() -> None:
+    traceback.print_exc()
+    print(
+        "prism: this is a bug in prism, not a mistake of yours. Please report it with the traceback "
+        "above and the output of: prism info",
+        file=sys.stderr,
+    )
+    sys.exit(1)

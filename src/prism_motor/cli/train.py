@@ -1,178 +1,270 @@
-"""``prism train locomotion``: PPO on the velocity task, in a run folder that can be trusted."""
+"""``prism train``: any domain, in a run folder that can be trusted."""
 
 from __future__ import annotations
 
-import os
+import json
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from tyro.conf import UseAppendAction, arg
-
+from prism_motor._checks import check_size
+from prism_motor._console import available_cores, count, duration
 from prism_motor._errors import InputError
+from prism_motor.cli.flags import parse, parse_together, peek, rename
+from prism_motor.domains import DOMAINS, Domain, domain_of
+
+_HIDDEN = ("kind", "plugins")
+"""Settings of a run that are given in other ways."""
+
+_USAGE = """usage: prism train DOMAIN [--preset NAME] [--arm NAME] [--seed N] [OPTIONS]
+       prism train --config FILE [OPTIONS]   repeat a run from its config.json, bit for bit
+       prism train --resume RUN [OPTIONS]    go on with a run from its newest checkpoint
+
+Domains: {domains}
+prism train DOMAIN --help shows all settings of a run; those of the preset that is given are the
+defaults."""
 
 
-def train_locomotion(
-    preset: Literal["laptop", "g1", "paper", "quadruped"] = "laptop",
-    actor: Literal["mlp", "mlp-larger", "gated", "residual"] = "gated",
-    degree: int | None = None,
-    seed: int = 1,
-    out: Path | None = None,
-    resume: Path | None = None,
-    envs: int | None = None,
-    iterations: int | None = None,
-    threads: int | None = None,
-    processes: int = 1,
-    video_every: int | None = None,
-    arm: str | None = None,
-    settings: Annotated[
-        UseAppendAction[tuple[str, ...]], arg(name="set", metavar="KEY=VALUE")
-    ] = (),
-) -> None:
-    """Train a policy that follows velocity commands.
+@dataclass(frozen=True)
+class TrainOptions:
+    """How a run is trained."""
+
+    out: Path | None = None
+    """Run folder; default: runs/NAME, named by preset, arm and seed."""
+    config: Path | None = None
+    """Repeat the run of this config.json; other options change its settings."""
+    label: str | None = None
+    """What the arm is called in tables; default: its name."""
+    processes: int = 1
+    """Data-parallel processes on this machine (or use torchrun); they share the work of an update."""
+    video_every: int | None = None
+    """Film the policy every so many updates, as RUN/videos/UPDATE.mp4."""
+
+
+@dataclass(frozen=True)
+class ResumeOptions:
+    """How a run goes on; all of its settings are its own."""
+
+    resume: Path
+    """The run folder."""
+    updates: int | None = None
+    """New total of updates, to train longer than planned."""
+    processes: int = 1
+    """As many data-parallel processes as before."""
+    video_every: int | None = None
+    """Film the policy every so many updates, as RUN/videos/UPDATE.mp4."""
+
+
+def train(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
+    """Train a policy; see ``prism train --help``.
 
     Args:
-        preset: Task and learner: laptop (two cores), g1 (corrected task, paper-size networks),
-            paper (the authors' settings to the letter), quadruped (another robot).
-        actor: The arm: a plain MLP, one as large as gated, PRISM, or the paper's residual actor.
-        degree: Polynomial degree of the gated and residual actors; default 2.
-        seed: Training seed.
-        out: Run folder; default runs/PRESET-ACTOR-SEED.
-        resume: Go on with this run instead; only --iterations, --processes and --video-every may
-            be given too.
-        envs: Environments of all processes together; default: the preset's.
-        iterations: Policy updates in all; default: the preset's.
-        threads: Threads per process; default: the cores divided by the processes.
-        processes: Data-parallel processes on this machine (or use torchrun). They share the
-            environments, so the learning problem stays the same.
-        video_every: Film the policy every so many updates, as RUN/videos/UPDATE.mp4.
-        arm: What the run is called in tables; default: the actor.
-        settings: Any other setting of the run, e.g. --set ppo.learning_rate=5e-4 or
-            --set task.observations.actor_frames=15; config.json of a run shows all of them.
+        arguments: What was typed after ``prism train``.
+        plugins: Modules of the user, which become part of the run's settings.
     """
+    words = list(arguments)
+    named = words.pop(0) if words and not words[0].startswith("-") else None
+    if peek(words, "--resume") is not None:
+        _resume(words, DOMAINS[named] if named else None)
+        return
+    file = peek(words, "--config")
+    if file is None and named is None:
+        print(_USAGE.format(domains=", ".join(DOMAINS)))
+        if not words:
+            sys.exit(2)
+        return
+    if file is not None:
+        domain, options, settings = _from_file(Path(file), words, named)
+    else:
+        assert named is not None
+        domain, options, settings = _from_preset(DOMAINS[named], words, plugins)
+    out = options.out or Path("runs") / domain.run_name(settings)
+    _launch(domain, settings, out, options)
+
+
+def _from_preset(
+    domain: Domain, words: list[str], plugins: Sequence[str]
+) -> tuple[Domain, TrainOptions, Any]:
+    """Return the settings of a preset and an arm, changed by flags."""
+    from prism_motor.train.distributed import current_rank
+
+    words = _present_names(domain, words)
+    preset = peek(words, "--preset", domain.default_preset) or ""
+    arm = domain.arm_name(peek(words, "--arm", "prism") or "")
+    processes = _number(peek(words, "--processes"))
+    cores = max(1, available_cores() // max(processes, current_rank().world_size))
+    defaults = replace(domain.flags(preset, arm), arm=arm, threads=cores)
+    options, changes = parse_together(
+        TrainOptions,
+        defaults,
+        _canonical_arm(words, arm),
+        prog=f"prism train {domain.name}",
+        description=f"{domain.title}: train a policy. Presets: {', '.join(domain.presets)}. Arms: "
+        f"{', '.join(domain.arms)}.",
+        hidden=_HIDDEN,
+    )
+    seed = changes.pop("seed", defaults.seed)
+    changes = {"threads": cores, **changes}
+    settings = domain.make_config(preset, arm, seed=seed, name=options.label, overrides=changes)
+    return domain, options, replace(settings, plugins=tuple(plugins))
+
+
+def _from_file(file: Path, words: list[str], named: str | None) -> tuple[Domain, TrainOptions, Any]:
+    """Return the settings of a config.json, changed by flags."""
+    from prism_motor.runs.configs import apply_overrides
+
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(f"{file} is no JSON: {error}.") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{file} holds no settings by name, but {type(data).__name__}.")
+    domain = domain_of(data)
+    if named is not None and DOMAINS[named] is not domain:
+        raise InputError(f"{file} is of {domain.name}, not of {named}.")
+    defaults = domain.read_config(data, str(file))
+    options, changes = parse_together(
+        TrainOptions,
+        defaults,
+        _present_names(domain, words),
+        prog="prism train",
+        description=f"Train a policy with the settings of {file}.",
+        hidden=_HIDDEN,
+    )
+    settings = apply_overrides(defaults, changes)
+    if options.label is not None:
+        settings = replace(settings, arm=options.label)
+    return domain, options, settings
+
+
+def _resume(words: list[str], domain: Domain | None) -> None:
+    from prism_motor.domains import open_run
+
+    run = Path(peek(words, "--resume") or "")
+    found = open_run(run)[1]
+    if domain is not None and domain is not found:
+        raise InputError(f"{run} is a run of {found.name}, not of {domain.name}.")
+    options = parse(
+        ResumeOptions,
+        _present_names(found, words),
+        prog="prism train",
+        description="Go on with a run from its newest checkpoint. All of its settings are its own.",
+    )
+    _launch(found, None, options.resume, options)
+
+
+def _present_names(domain: Domain, words: list[str]) -> list[str]:
+    """Return the arguments with the present, full names of flags."""
+    words = rename(words, domain.renamed_flags, note="{old} is now called {new}.")
+    return rename(words, domain.short_flags)
+
+
+def _number(text: str | None) -> int:
+    """Read a number for the defaults; what is wrong with it is said when all flags are parsed."""
+    return int(text) if text is not None and text.isdigit() else 1
+
+
+def _canonical_arm(words: list[str], arm: str) -> list[str]:
+    """Replace a former name of the arm."""
+    place = next((i for i, word in enumerate(words) if word == "--arm"), None)
+    if place is not None and place + 1 < len(words):
+        words = [*words[: place + 1], arm, *words[place + 2 :]]
+    return words
+
+
+def _launch(
+    domain: Domain, settings: Any, path: Path, options: TrainOptions | ResumeOptions
+) -> None:
+    """Check what can be checked now, then train here or in several processes."""
+    from prism_motor.runs import to_dict
     from prism_motor.train.distributed import current_rank, launch
 
-    if processes < 1:
-        raise InputError(f"--processes must be at least 1, got {processes}.")
-    if video_every is not None and video_every < 1:
-        raise InputError(f"--video-every must be at least 1, got {video_every}.")
-    if resume is not None:
-        given = {
-            "--envs": envs,
-            "--threads": threads,
-            "--degree": degree,
-            "--out": out,
-            "--arm": arm,
-            "--set": settings or None,
-        }
-        for name, value in given.items():
-            if value is not None:
-                raise InputError(f"{name} cannot be changed on --resume: the run keeps its own.")
-        work = (None, resume, iterations, video_every)
-    else:
-        given = {
-            "actor.degree": degree,
-            "envs": envs,
-            "iterations": iterations,
-            "threads": threads,
-        }
-        config = _make_config(preset, actor, seed, arm, settings, given, processes)
-        name = f"{preset}-{arm or actor}" + (f"{degree}" if degree else "") + f"-{seed}"
-        work = (config, out or Path("runs") / name, None, video_every)
-    if video_every is not None and current_rank().is_main:
-        from prism_motor.locomotion.films import check_films
-
-        check_films()
-    if processes > 1:
-        launch(processes, run_training, *work)
+    check_size("prism train", "--processes", options.processes)
+    if options.video_every is not None:
+        check_size("prism train", "--video-every", options.video_every)
+        if current_rank().is_main:
+            domain.check_videos()
+    config = None if settings is None else to_dict(settings)
+    updates = options.updates if isinstance(options, ResumeOptions) else None
+    work = (config, path, updates, options.video_every)
+    if options.processes > 1:
+        launch(options.processes, run_training, *work)
     else:
         run_training(*work)
 
 
-def _make_config(
-    preset: str,
-    actor: str,
-    seed: int,
-    arm: str | None,
-    settings: tuple[str, ...],
-    given: dict[str, Any],
-    processes: int,
-) -> object:
-    """Put presets, options and ``--set`` together; a setting given twice is an error."""
-    from prism_motor.locomotion.presets import make_config
-    from prism_motor.runs.configs import parse_assignments
-    from prism_motor.train.distributed import current_rank
-
-    overrides = parse_assignments(settings)
-    for key, value in given.items():
-        if value is None:
-            continue
-        option = key.rpartition(".")[2]
-        if key in overrides:
-            raise InputError(f"Give either --{option} or --set {key}=..., not both.")
-        if key == "actor.degree" and actor == "mlp":
-            raise InputError("--degree applies to gated, mlp-larger and residual, not to mlp.")
-        overrides[key] = value
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    overrides.setdefault("threads", max(1, cores // max(processes, current_rank().world_size)))
-    return make_config(preset, actor, seed=seed, name=arm, overrides=overrides)
-
-
 def run_training(
-    config: object, path: Path, iterations: int | None, video_every: int | None = None
+    config: dict[str, Any] | None, path: Path, updates: int | None, video_every: int | None
 ) -> None:
     """Train in this process: a new run, or without a config go on with the one at ``path``."""
-    from prism_motor.locomotion.config import TrainConfig
-    from prism_motor.locomotion.progress import describe
-    from prism_motor.train import walking_session as session
+    from prism_motor._console import Progress
+    from prism_motor.runs.layout import TENSORBOARD, VIDEOS
+    from prism_motor.train import session
     from prism_motor.train.distributed import connect, current_rank, disconnect
-    from prism_motor.train.progress import Progress
-    from prism_motor.train.tensorboard import TensorBoard
+    from prism_motor.train.listeners import TensorBoard, TrainingProgress
 
     rank = current_rank()
     connect(rank)
     try:
-        if isinstance(config, TrainConfig):
-            run, trainer = session.start(config, path, rank)
+        if config is not None:
+            domain = domain_of(config)
+            run, trainer = session.start(domain.read_config(config), path, rank)
         else:
-            run, trainer = session.resume(path, iterations, rank)
-        total = iterations or trainer.config.iterations
+            run, trainer = session.resume(path, updates, rank)
+            domain = domain_of(run.config)
+        total = updates or trainer.config.updates
         if not rank.is_main:
-            session.train(run, trainer, total)
+            session.train(run, trainer, total, rank=rank)
             return
-        made = trainer.config
-        print(
-            f"{path}: {made.arm} on {made.preset}, {made.envs} environments, "
-            f"{rank.world_size} processes x {made.threads} threads"
-        )
-        board = TensorBoard(run.path / "tensorboard", trainer.iteration)
+        if trainer.updates >= total:
+            print(f"{path} has had its {count(total, 'update')}; give a larger --updates to go on.")
+            return
+        team = f"{count(rank.world_size, 'process', 'processes')} x "
+        print(f"{path}: {domain.summary(trainer)}, {team}{count(trainer.config.threads, 'thread')}")
+        board = TensorBoard(run.path / TENSORBOARD, trainer.updates)
         try:
-            with Progress(trainer.iteration, total, describe) as progress:
-                listeners = [board, progress]
+            with Progress("", total, done=trainer.updates, unit="update") as progress:
+                listeners = [board, TrainingProgress(progress, trainer.describe)]
                 if video_every is not None:
-                    from prism_motor.locomotion.films import Films
-
-                    folder = run.path / "videos"
-                    listeners.append(Films(folder, trainer, video_every, progress.say))
+                    folder = run.path / VIDEOS
+                    listener = domain.video_listener(trainer, folder, video_every, progress.say)
+                    listeners.append(listener)  # type: ignore[arg-type]
 
                 def report(row: dict[str, float]) -> None:
                     for listener in listeners:
                         listener(row)
 
-                session.train(run, trainer, total, report)
+                session.train(run, trainer, total, report, rank)
         except KeyboardInterrupt:
             more = f" --processes {rank.world_size}" if rank.world_size > 1 else ""
             more += f" --video-every {video_every}" if video_every else ""
             print(
-                f"\nInterrupted after {trainer.iteration} updates; go on with: "
-                f"prism train locomotion --resume {path}{more}",
+                f"\nInterrupted after {count(trainer.updates, 'update')}; go on with: "
+                f"prism train --resume {path}{more}",
                 file=sys.stderr,
             )
             raise
         finally:
             board.close()
-        print(
-            f"Done: {trainer.iteration} updates in {trainer.seconds:.0f} s. Next: prism eval {path}"
-        )
+        finished = domain.finish(run)
+        took = duration(trainer.seconds)
+        print(f"Done: {count(trainer.updates, 'update')} in {took}. {finished}".rstrip())
+        print(f"Next: prism eval {path}")
     finally:
         disconnect()
+
+
+def replay(dump: Path) -> None:
+    """Repeat the update that diverged, from the dump that was written for it.
+
+    Args:
+        dump: RUN/nonfinite/STEP.
+    """
+    from prism_motor.train import session
+
+    row = session.replay(dump)
+    print(f"The update after {dump} did not diverge here: {row}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from prism_motor._checks import check_choice, check_size
 from prism_motor._errors import InputError
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn import ActorConfig
-from prism_motor.nn.checks import check_choice, check_size
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
 
@@ -106,5 +106,4 @@ class WalkingEvaluation(EvaluationConfig):
         super().__post_init__()
         for condition in self.conditions:
             find_condition(condition)
-        for name in ("envs", "episodes"):
-            check_size("evaluation", name, getattr(self, name))
+        check_size("evaluation", "envs", self.envs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,6 +34,7 @@ class LocomotionDomain(Domain):
     weights = "actor."
     process_tensors = ("env.", "torch_rng")
     tuning_metric = ("reward_per_second", True)
+    presets = PRESETS
     default_preset = "laptop"
     short_flags: ClassVar[Mapping[str, str]] = {"--degree": "--actor.degree"}
     renamed_flags: ClassVar[Mapping[str, str]] = {
@@ -47,13 +48,8 @@ class LocomotionDomain(Domain):
     }
 
     @property
-    def presets(self) -> Iterable[str]:
-        """Names of all presets."""
-        return PRESETS
-
-    @property
-    def arms(self) -> Iterable[str]:
-        """Names of all arms."""
+    def arms(self) -> list[str]:  # type: ignore[override]
+        """Names of all arms, those of a user's actors among them."""
         return arm_names()
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -94,20 +90,12 @@ class LocomotionDomain(Domain):
         steps = evaluation.envs * evaluation.episodes * config.task.episode_steps
         return _EVALUATION_COST * steps * update / config.samples_per_update
 
-    def run_name(self, config: LocomotionConfig) -> str:  # type: ignore[override]
-        """Return PRESET-ARM-SEED."""
-        return f"{config.preset}-{config.arm}-{config.seed}"
-
-    def task_name(self, config: LocomotionConfig) -> str:  # type: ignore[override]
-        """Name the preset, which a task belongs to."""
-        return config.preset
-
     def summary(self, trainer: Trainer) -> str:
         """Say what is trained, with how many environments."""
         config: LocomotionConfig = trainer.config
         return f"{config.arm} on {config.preset}, {config.envs} environments"
 
-    def trainer(self, config: LocomotionConfig, rank: Rank) -> Trainer:  # type: ignore[override]
+    def trainer(self, config: LocomotionConfig, rank: Rank) -> Trainer:
         """Make the PPO trainer."""
         from prism_motor.locomotion.trainer import WalkingTrainer
 

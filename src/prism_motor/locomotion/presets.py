@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from prism_motor._checks import check_choice
 from prism_motor._registry import Registry
 from prism_motor.locomotion.config import LocomotionConfig, PPOConfig
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.nn import ACTORS, ActorConfig, ResidualActorConfig, build_actor, matched_mlp
-from prism_motor.nn.checks import check_choice
 from prism_motor.runs.configs import ConfigError, apply_overrides, flatten
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -38,20 +38,12 @@ class ManipulationDomain(Domain):
     weights = "policy."
     tuning_metric = ("loss", False)
     preparation = DemonstrationSettings
+    presets = PRESETS
+    arms = tuple(ARMS)
     default_preset = "state"
     short_flags: ClassVar[Mapping[str, str]] = {"--suite": "--task.suite", "--task": "--task.name"}
     renamed_flags: ClassVar[Mapping[str, str]] = {"--conditioner": "--arm", "--steps": "--updates"}
     arm_aliases: ClassVar[Mapping[str, str]] = {"mlp": "mlp-matched", "mlp-larger": "mlp-large"}
-
-    @property
-    def presets(self) -> Iterable[str]:
-        """Names of all presets."""
-        return PRESETS
-
-    @property
-    def arms(self) -> Iterable[str]:
-        """Names of all arms."""
-        return ARMS
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
         """Rename what earlier versions called otherwise."""
@@ -78,7 +70,7 @@ class ManipulationDomain(Domain):
         arm = self.arm_name(arm)
         return make_config(preset, arm, seed=seed, name=name, overrides=overrides)
 
-    def prepare(self, config: ManipulationConfig) -> ManipulationConfig:  # type: ignore[override]
+    def prepare(self, config: ManipulationConfig) -> ManipulationConfig:
         """Find out the sizes that the task gives a policy, and where its demonstrations are."""
         from prism_motor.manipulation.data import environment_of
         from prism_motor.manipulation.tasks import find_task
@@ -102,7 +94,7 @@ class ManipulationDomain(Domain):
                 environment.close()
         return replace(config, task=task, demos=demos)
 
-    def planned(self, config: ManipulationConfig) -> ManipulationConfig:  # type: ignore[override]
+    def planned(self, config: ManipulationConfig) -> ManipulationConfig:
         """Return the settings with the task's name and without what only the task knows."""
         from prism_motor.manipulation.tasks import find_task
 
@@ -135,13 +127,13 @@ class ManipulationDomain(Domain):
         """Guess from the number of episodes."""
         return _EPISODE_SECONDS * evaluation.episodes
 
-    def run_name(self, config: ManipulationConfig) -> str:  # type: ignore[override]
+    def run_name(self, config: ManipulationConfig) -> str:
         """Return SUITE-TASK-PRESET-ARM-SEED."""
         return f"{self.task_name(config)}-{config.preset}-{config.arm}-{config.seed}".replace(
             " ", "-"
         )
 
-    def task_name(self, config: ManipulationConfig) -> str:  # type: ignore[override]
+    def task_name(self, config: ManipulationConfig) -> str:
         """Name suite and task."""
         return f"{config.task.suite} {config.task.name}"
 
@@ -153,7 +145,7 @@ class ManipulationDomain(Domain):
             f"{config.arm} on {self.task_name(config)}, preset {config.preset}, {size:,} parameters"
         )
 
-    def trainer(self, config: ManipulationConfig, rank: Rank) -> Trainer:  # type: ignore[override]
+    def trainer(self, config: ManipulationConfig, rank: Rank) -> Trainer:
         """Read the demonstrations and make the trainer."""
         from prism_motor.manipulation.data import load_for
         from prism_motor.manipulation.diffusion.trainer import HandlingTrainer

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from prism_motor._checks import check_choice
 from prism_motor._registry import Registry
 from prism_motor.manipulation.config import (
     ConditionerConfig,
@@ -13,7 +14,6 @@ from prism_motor.manipulation.config import (
     NetworkConfig,
     OptimiserConfig,
 )
-from prism_motor.nn.checks import check_choice
 from prism_motor.runs.configs import ConfigError, apply_overrides, flatten
 
 ARMS: dict[str, ConditionerConfig] = {

@@ -12,6 +12,7 @@ from prism_motor.nn.actors import (
     ResidualEncoder,
     actor_config,
     build_actor,
+    register_actor,
 )
 from prism_motor.nn.alternatives import (
     INTERACTIONS,

@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from prism_motor.domains import Evaluator, Key, open_run
-from prism_motor.runs import collect_provenance
+from prism_motor.domains import Domain, Evaluator, Key, open_run
+from prism_motor.runs import Run, collect_provenance
 from prism_motor.runs.layout import EVALUATIONS
 from prism_motor.runs.weights import hash_weights
 from prism_motor.train.config import EvaluationConfig
@@ -170,3 +170,36 @@ class Evaluations:
             "checkpoint": self.step,
             "policy_sha256": self.weights_hash,
         }
+
+
+class EpisodeByEpisode:
+    """Runs the episodes of a domain one after the other.
+
+    Args:
+        domain: The domain, which runs a single episode.
+        run: The run folder.
+        step: Which checkpoint.
+    """
+
+    def __init__(self, domain: Domain, run: Run, step: int) -> None:
+        self.domain, self.policy = domain, domain.load_policy(run.path, step)
+
+    def steps(self, keys: Sequence[Key]) -> int:
+        """Return the number of episodes."""
+        return len(keys)
+
+    def run(
+        self,
+        condition: str,
+        seed: int,
+        keys: Sequence[Key],
+        note: Callable[..., None],
+        report: Callable[[], None],
+    ) -> None:
+        """Run episodes and note each one as it ends."""
+        for key in keys:
+            note(self.domain.run_episode(self.policy, condition, seed, key))
+            report()
+
+    def close(self) -> None:
+        """Nothing is open."""

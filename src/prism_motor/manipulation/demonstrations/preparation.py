@@ -72,7 +72,7 @@ class DemonstrationPreparation:
         from prism_motor.manipulation.demonstrations.collection import CollectionConfig
 
         wanted = CollectionConfig(**self._identity())
-        return ["demos", *to_flags(wanted), "--out", str(self.path)]
+        return ["record", *to_flags(wanted), "--out", str(self.path)]
 
     def check(self) -> None:
         """Refuse a dataset of something else."""
@@ -83,7 +83,7 @@ class DemonstrationPreparation:
         try:
             found = json.loads((self.path / ORIGIN).read_text())["collection"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{self.path} is in the way: it is not of prism demos.") from error
+            raise InputError(f"{self.path} is in the way: it is not of prism record.") from error
         wanted = self._identity()
         # Datasets from before there was noise do not name it.
         found = {"noise": 0.0} | {key: found.get(key) for key in wanted if key in found}

@@ -1,14 +1,14 @@
-"""``prism info``: what a bug report needs."""
+"""``prism info`` and ``prism params``: versions for bug reports, parameter counts of the paper."""
 
 from __future__ import annotations
 
 import json as json_format
 import os
 import platform
+import sys
 from importlib import metadata
 
-import torch
-
+from prism_motor._console import available_cores, text_table
 from prism_motor._version import __version__
 
 _PACKAGES = (
@@ -37,6 +37,8 @@ def _version(package: str) -> str:
 
 def collect() -> dict[str, dict[str, str]]:
     """Collect versions, devices and thread settings."""
+    import torch
+
     versions = {
         "prism": __version__,
         "python": platform.python_version(),
@@ -48,11 +50,9 @@ def collect() -> dict[str, dict[str, str]]:
         devices[f"cuda:{index}"] = torch.cuda.get_device_name(index)
     if torch.backends.mps.is_available():
         devices["mps"] = "available"
-    # Containers often allow fewer cores than the machine has; torch threads above that fight.
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     threads = {
         "cores": str(os.cpu_count()),
-        "cores allowed": str(allowed),
+        "cores allowed": str(available_cores()),
         "torch threads": str(torch.get_num_threads()),
         "torch inter-op threads": str(torch.get_num_interop_threads()),
     }
@@ -81,3 +81,37 @@ def info(json: bool = False) -> None:
         print(title)
         for key, value in section.items():
             print(f"  {key:<{width}}  {value}")
+
+
+def params(json: bool = False) -> None:
+    """List every named network with its parameter count against the paper's.
+
+    Exits with status 1 if a count is off.
+
+    Args:
+        json: Print JSON instead of a table.
+    """
+    from prism_motor.networks import NETWORKS
+
+    rows = [
+        {
+            "name": network.name,
+            "parameters": network.count(),
+            "expected": network.expected,
+            "paper": network.printed,
+        }
+        for network in NETWORKS
+    ]
+    wrong = [row["name"] for row in rows if row["parameters"] != row["expected"]]
+    if json:
+        print(json_format.dumps(rows, indent=2))
+    else:
+        table = [["network", "parameters", "expected", "", "paper prints"]]
+        for row in rows:
+            mark = "DIFFERS" if row["name"] in wrong else "ok"
+            numbers = (f"{row['parameters']:,}", f"{row['expected']:,}")
+            table.append([str(row["name"]), *numbers, mark, str(row["paper"])])
+        print(text_table(table))
+    if wrong:
+        print(f"prism: error: counts differ for {', '.join(map(str, wrong))}", file=sys.stderr)
+        sys.exit(1)

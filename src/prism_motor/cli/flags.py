@@ -1,0 +1,173 @@
+"""Flags from frozen dataclasses: every field is one, with its docstring as help."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, TypeVar
+
+from prism_motor._errors import InputError
+from prism_motor.runs import to_dict
+from prism_motor.runs.configs import flatten
+
+T = TypeVar("T")
+
+
+def parse(kind: type[T], arguments: Sequence[str], *, prog: str, description: str) -> T:
+    """Parse arguments into a dataclass.
+
+    Args:
+        kind: The dataclass.
+        arguments: What was typed after ``prog``.
+        prog: The command.
+        description: What it does.
+    """
+    import tyro
+
+    return tyro.cli(kind, args=list(arguments), prog=prog, description=description)
+
+
+def parse_together(
+    options: type[Any],
+    settings: Any,
+    arguments: Sequence[str],
+    *,
+    prog: str,
+    description: str,
+    hidden: Collection[str] = (),
+) -> tuple[Any, dict[str, Any]]:
+    """Parse the options of a command and the settings that it is about.
+
+    Args:
+        options: Dataclass of the command's own options, which come first in the help.
+        settings: A config; its values are the defaults.
+        arguments: What was typed.
+        prog: The command.
+        description: What it does.
+        hidden: Fields of the config that are no flags.
+
+    Returns:
+        The options, and the settings that differ from their defaults by dotted key.
+    """
+    import tyro
+
+    shown = _without(type(settings), hidden)
+    kept = {field.name: getattr(settings, field.name) for field in dataclasses.fields(shown)}
+    flat = tyro.conf.arg(name="")
+    both = dataclasses.make_dataclass(
+        "Options",
+        [
+            ("options", Annotated[options, flat]),
+            ("settings", Annotated[shown, flat], dataclasses.field(default=shown(**kept))),
+        ],
+        frozen=True,
+    )
+    parsed: Any = parse(both, arguments, prog=prog, description=description)
+    before, after = (flatten(to_dict(one)) for one in (shown(**kept), parsed.settings))
+    return parsed.options, {key: value for key, value in after.items() if before.get(key) != value}
+
+
+@cache
+def _without(kind: type[Any], hidden: Collection[str]) -> type[Any]:
+    """Return a dataclass without some of its fields, for parsing."""
+    import tyro
+
+    docs, hints = field_docs(kind), inspect.get_annotations(kind, eval_str=True)
+    for base in kind.__mro__[1:]:
+        hints = {**inspect.get_annotations(base, eval_str=True), **hints}
+    made = [
+        (
+            field.name,
+            Annotated[hints[field.name], tyro.conf.arg(help=docs.get(field.name, ""))],
+            dataclasses.field(default=dataclasses.MISSING),
+        )
+        for field in dataclasses.fields(kind)
+        if field.name not in hidden
+    ]
+    return dataclasses.make_dataclass(kind.__name__, made, frozen=True, kw_only=True)
+
+
+def field_docs(kind: type[Any]) -> dict[str, str]:
+    """Return the docstring under every field of a dataclass, its bases included."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if not dataclasses.is_dataclass(base):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, doc in zip(body.body, body.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(doc, ast.Expr)
+                and isinstance(doc.value, ast.Constant)
+            ):
+                found[field.target.id] = " ".join(str(doc.value.value).split())
+    return found
+
+
+def to_flags(config: Any) -> list[str]:
+    """Write a flat config as flags; fields that have their default are left out."""
+    words: list[str] = []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if value == field.default:
+            continue
+        flag = f"--{field.name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words.append(flag if value else f"--no-{flag[2:]}")
+        elif isinstance(value, tuple):
+            words += [flag, *map(str, value)]
+        else:
+            words += [flag, str(value)]
+    return words
+
+
+def rename(arguments: Sequence[str], names: Mapping[str, str], *, note: str = "") -> list[str]:
+    """Replace flags by other names of theirs.
+
+    Args:
+        arguments: What was typed.
+        names: New names by old ones.
+        note: What to print about each that was found, with ``{old}`` and ``{new}``; empty: nothing.
+    """
+    import sys
+
+    renamed = []
+    for word in arguments:
+        flag, equals, value = word.partition("=")
+        flag = "--" + flag[2:].replace("_", "-") if flag.startswith("--") else flag
+        if flag in names:
+            if note:
+                print(note.format(old=flag, new=names[flag]), file=sys.stderr)
+            word = names[flag] + equals + value
+        renamed.append(word)
+    return renamed
+
+
+def take(arguments: list[str], flag: str) -> list[str]:
+    """Remove a flag that may stand anywhere, any number of times, and return its values."""
+    values = []
+    while True:
+        place = next(
+            (i for i, w in enumerate(arguments) if w == flag or w.startswith(f"{flag}=")), None
+        )
+        if place is None:
+            return values
+        word = arguments.pop(place)
+        if "=" in word:
+            values.append(word.partition("=")[2])
+        elif place < len(arguments):
+            values.append(arguments.pop(place))
+        else:
+            raise InputError(f"{flag} needs a value.")
+
+
+def peek(arguments: Sequence[str], flag: str, default: str | None = None) -> str | None:
+    """Return the value of a flag without removing it."""
+    values = take(list(arguments), flag)
+    return values[-1] if values else default

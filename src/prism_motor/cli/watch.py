@@ -1,0 +1,150 @@
+"""``prism play``, ``prism video`` and ``prism sim2sim``: policies to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tyro.conf import Positional
+
+from prism_motor._console import Progress
+from prism_motor._errors import InputError
+from prism_motor._extras import missing_extra
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from prism_motor.locomotion.video import Film
+
+SHIPPED_PAIR = ("g1-mlp-larger", "g1-gated")
+"""What is played if nothing is given: a plain and a polynomial policy of equal size."""
+
+
+def play(
+    runs: Positional[tuple[Path, ...]] = (),
+    command: tuple[float, float, float] | Literal["task"] = (0.4, 0.0, 0.0),
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    seconds: float | None = None,
+    primitives: bool = False,
+) -> None:
+    """Watch one policy, or two side by side, live in the browser: command, push, load them.
+
+    Args:
+        runs: One or two run folders or names of shipped policies; default: the shipped pair.
+        command: Forward and sideways velocity (m/s) and yaw rate (rad/s) to start with, or task
+            for commands as in training.
+        host: Address to listen on; the default is reachable from this machine alone.
+        port: Port to listen on; the next free one if it is taken.
+        seconds: Stop after this time; default: go on until Ctrl-C.
+        primitives: Draw simple shapes even where a package with meshes of the robot is installed.
+    """
+    from prism_motor.viewer.app import App, find_port
+    from prism_motor.viewer.loading import load_walkers
+    from prism_motor.viewer.session import Session
+
+    if seconds is not None and seconds <= 0:
+        raise InputError(f"seconds must be above 0, got {seconds}.")
+    free = find_port(host, port)
+    walkers, products = zip(*load_walkers(runs or _shipped()), strict=True)
+    session = Session(walkers, None if command == "task" else command)
+    app = App(session, products, host=host, port=free, primitives=primitives)
+    taken = f" (port {port} is in use)" if port not in (0, app.port) else ""
+    try:
+        print(f"Open {app.url} in a browser{taken}; Ctrl-C ends.", flush=True)
+        app.run(seconds)
+    except KeyboardInterrupt:
+        print()
+    finally:
+        app.stop()
+
+
+def _shipped() -> tuple[Path, ...]:
+    from prism_motor.runs.shipped import shipped_names
+
+    known = shipped_names()
+    pair = tuple(Path(name) for name in SHIPPED_PAIR if name in known)
+    if not pair:
+        raise InputError(
+            "No policy comes with this version of prism. Give a run folder of your own: "
+            "prism play RUN, or two to compare them."
+        )
+    return pair
+
+
+def video(
+    run: Positional[Path],
+    out: Path | None = None,
+    seconds: float = 10.0,
+    command: tuple[float, float, float] | Literal["random"] = (0.5, 0.0, 0.0),
+    condition: str = "nominal",
+    width: int = 640,
+    height: int = 480,
+    seed: int = 1,
+    checkpoint: int | None = None,
+    primitives: bool = False,
+) -> None:
+    """Film a trained policy, with its command and its measured velocity in the picture.
+
+    Args:
+        run: The run folder, or the name of a policy that comes with prism.
+        out: An .mp4 or .gif file; default: RUN/videos/CHECKPOINT-CONDITION.mp4.
+        seconds: Length.
+        command: Forward and sideways velocity (m/s) and yaw rate (rad/s), or random.
+        condition: One of nominal, low-friction, payload, pushes, training.
+        width: Pixels.
+        height: Pixels.
+        seed: Seed of the initial state and of random commands.
+        checkpoint: Which checkpoint; default: the newest.
+        primitives: Draw simple shapes even where a package with meshes of the robot is installed.
+    """
+    from prism_motor.cli._shipped import writable
+    from prism_motor.locomotion.policy import load_policy
+    from prism_motor.locomotion.video import Film, VideoConfig
+    from prism_motor.runs.layout import VIDEOS
+    from prism_motor.sim.video_files import check_file, write_video
+
+    chosen = None if command == "random" else command
+    config = VideoConfig(seconds, chosen, condition, width, height, seed, primitives)
+    policy = load_policy(run, checkpoint)
+    file = out or writable(run) / VIDEOS / f"{policy.step:08d}-{condition}.mp4"
+    check_file(file)
+    trained = policy.config
+    title = f"{trained.arm}, {trained.preset}, seed {trained.seed}, update {policy.step}"
+    film = Film(policy, trained.task, config, title)
+    write_video(file, _with_progress(film), film.rate)
+    fallen = {0: "the robot never fell", 1: "the robot fell once"}
+    print(f"{file}: {seconds:g} s, {fallen.get(film.falls, f'the robot fell {film.falls} times')}")
+
+
+def _with_progress(film: Film) -> Iterator[np.ndarray]:
+    with Progress("Images", len(film), unit="image") as progress:
+        for image in film:
+            yield image
+            progress.step()
+
+
+def sim2sim(
+    export: Positional[Path],
+    seconds: float = 24.0,
+    seed: int = 0,
+    command: tuple[float, float, float] | None = None,
+) -> None:
+    """Run an exported policy in MuJoCo without any of the training code.
+
+    Args:
+        export: The folder that prism export wrote.
+        seconds: Length of the episode.
+        seed: Seed of start pose and commands.
+        command: Forward and sideways velocity (m/s) and heading (rad) to hold; default: drawn as
+            in training.
+    """
+    from prism_motor.export import runner
+
+    try:
+        runner.run(export, seconds, seed, command)
+    except runner.RunnerError as error:
+        raise InputError(str(error)) from error
+    except ImportError as error:
+        raise missing_extra("prism sim2sim", "deploy", error) from error
