@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from prism_motor.domains import Domain, domain_of
-from prism_motor.nn.checks import check_choice, check_size
+from prism_motor._checks import check_choice, check_size
 from prism_motor.runs.configs import ConfigError, flatten, from_dict
 from prism_motor.runs.layout import DEMOS, LOGS, TUNING_RUNS
 from prism_motor.train.config import EvaluationConfig, check_seeds, check_unique
@@ -200,7 +200,7 @@ def _by_present_names(data: dict[str, Any], domain: Domain) -> dict[str, Any]:
             table["overrides"] = domain.upgrade(table["overrides"])
         for key in ("actor", "conditioner"):
             if key in table and "arm" not in table:
-                table["arm"] = table.pop(key)
+                table["arm"] = domain.arm_name(str(table.pop(key)))
         return table
 
     data = upgraded(data)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prism_motor._console import Progress
 from prism_motor._extras import MissingExtraError
@@ -25,6 +25,9 @@ from prism_motor.runs.layout import VIDEOS
 from prism_motor.runs.shipped import shipped_names, working_copy
 from prism_motor.sim.rendering import RenderingError
 from prism_motor.train.evaluations import Evaluations
+
+if TYPE_CHECKING:
+    from prism_motor.report.write import Report
 
 ARMS = (Arm("mlp-matched"), Arm("prism"))
 """What learns: a plain MLP, and PRISM with as many parameters."""
@@ -70,16 +73,13 @@ class DemoConfig:
         )
 
 
-def run_demo(config: DemoConfig, out: Path, command: str = "prism demo") -> Any:
+def run_demo(config: DemoConfig, out: Path, command: str = "prism demo") -> Report:
     """Train, evaluate, film, and write the page; what an earlier call did is used again.
 
     Args:
         config: How much is done.
         out: Folder of the demo.
         command: What the page says makes it again.
-
-    Returns:
-        The report that was written.
     """
     outcome = Runner(config.campaign(), out, jobs=len(ARMS)).run()
     if outcome.done < outcome.total:

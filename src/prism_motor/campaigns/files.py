@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prism_motor._errors import PrismError
 from prism_motor.campaigns.config import Campaign, CampaignError, read_campaign
 from prism_motor.campaigns.work import PlannedRun
-from prism_motor.nn.checks import check_choice
+from prism_motor._checks import check_choice
 from prism_motor.runs import to_dict
 from prism_motor.runs.atomic import sync_folder, write_json
 from prism_motor.runs.checkpoints import checkpoint_steps
@@ -33,6 +33,9 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
+
+if TYPE_CHECKING:
+    from prism_motor.report.write import Report
 
 _COPIED = (CONFIG, PROVENANCE, METRICS, LAST, CHECKPOINTS, EVALUATIONS)
 """What a run is; the rest can be made from it."""
@@ -146,8 +149,34 @@ def copy_run(source: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
-def write_page(folder: Path, **options: Any) -> Any:
-    """Write the page of a campaign's folder; see :func:`prism_motor.report.write.write_report`."""
+def report_campaign(
+    campaign: Campaign, folder: Path, reference: str | None = None, *, command: str
+) -> Report:
+    """Write the page of a campaign.
+
+    Args:
+        campaign: The campaign.
+        folder: Its folder.
+        reference: Arm that the others are compared with; default: the domain's, if there is one.
+        command: What the page says makes it again.
+    """
+    domain = campaign.domain
+    arms = [campaign.label(arm) for arm in campaign.arms]
+    default = domain.reference if domain.reference in arms else arms[0]
+    chosen = default if reference is None else domain.arm_name(reference)
+    return write_page(
+        folder,
+        reference=check_choice("arm", chosen, arms),
+        title=f"{campaign.name}, {campaign.preset}",
+        intro=campaign.description,
+        command=command,
+    )
+
+
+def write_page(
+    folder: Path, *, reference: str | None = None, title: str, intro: str, command: str
+) -> Report:
+    """Write the page of all runs in a folder."""
     from prism_motor.report.write import write_report
 
-    return write_report(folder, **options)
+    return write_report(folder, reference=reference, title=title, intro=intro, command=command)

@@ -11,7 +11,7 @@ from typing import Any
 
 from prism_motor._errors import InputError
 from prism_motor.manipulation.config import ManipulationConfig
-from prism_motor.nn.checks import check_size
+from prism_motor._checks import check_size
 from prism_motor.runs.configs import find_differences, flatten, to_flags
 from prism_motor.runs.layout import DEMOS
 
