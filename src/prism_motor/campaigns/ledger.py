@@ -116,9 +116,7 @@ class Ledger:
         winners: dict[str, Settings | None] = {arm.name: {} for arm in self.campaign.arms}
         if self.sweep is not None:
             winners = {name: arm["chosen"] for name, arm in self.sweep["arms"].items()}
-        self.reported = self._read_changed(
-            self.reported, self.plan.reported(winners, unprepared)
-        )
+        self.reported = self._read_changed(self.reported, self.plan.reported(winners, unprepared))
 
     def _read_changed(self, before: list[PlannedRun], now: list[PlannedRun]) -> list[PlannedRun]:
         """Read the states of runs that are new or planned otherwise than before."""
