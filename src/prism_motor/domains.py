@@ -96,20 +96,40 @@ class Evaluator(Protocol):
 class Preparation(Protocol):
     """Something that policies need before they can train, made once for all arms of a variant."""
 
-    path: Path
-    """The folder that it will be in."""
-    seed: int
-    """Seed of everything random about it."""
-    total: int
-    """How many pieces it consists of."""
-    title: str
-    """What it is called in tables: ``demonstrations``."""
-    verb: str
-    """What is done to make it: ``record``."""
-    unit: str
-    """What one piece is called: ``demonstration``."""
-    settings: Mapping[str, Any]
-    """Settings of the runs that use it, by dotted key."""
+    @property
+    def path(self) -> Path:
+        """The folder that it will be in."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Seed of everything random about it."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """How many pieces it consists of."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it is called in tables: ``demonstrations``."""
+        ...
+
+    @property
+    def verb(self) -> str:
+        """What is done to make it: ``record``."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """What one piece is called: ``demonstration``."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of the runs that use it, by dotted key."""
+        ...
 
     def command(self) -> list[str]:
         """Return the arguments of ``prism`` that make what is missing."""
@@ -223,7 +243,7 @@ class Domain(ABC):
 
     def preparations(
         self, settings: Any, folder: Path, configs: Mapping[str, Sequence[Any]]
-    ) -> dict[str, Preparation]:
+    ) -> Mapping[str, Preparation]:
         """Return what a campaign makes before it trains, by variant.
 
         Args:

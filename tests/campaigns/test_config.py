@@ -57,7 +57,7 @@ def test_what_cannot_be_run_is_refused(changes, message):
 def test_what_is_missing_is_named(key):
     with pytest.raises(ConfigError, match=f"small: {key} must be given"):
         read_campaign({name: value for name, value in WALKING.items() if name != key}, "small")
-    with pytest.raises(ValueError, match="Unknown domain .flying."):
+    with pytest.raises(ValueError, match="Unknown domain 'flying'"):
         read_campaign({**WALKING, "kind": "flying"}, "small")
     with pytest.raises(CampaignError, match="expected settings by name, got list"):
         read_campaign([], "small")

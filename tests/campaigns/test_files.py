@@ -66,8 +66,6 @@ def test_the_library_can_be_planned_with_every_preset(name, tmp_path):
     assert made.description
     assert {arm.arm for arm in made.arms} <= {*made.domain.arms}  # no former names
     for preset in made.domain.presets:
-        if preset == "quadruped":  # it has none of the humanoid's reference motion
-            continue
         work = Plan(replace(made, preset=preset), tmp_path)
         tuning = plan_tuning(work)
         runs = work.reported({arm.name: None for arm in made.arms})

@@ -101,6 +101,6 @@ def test_tuning_waits_for_demonstrations_and_reported_runs_for_tuning(tmp_path):
 def test_the_time_left_is_estimated_from_what_was_measured(trained):
     ledger = Ledger(campaign(), trained)
     seconds = ledger.seconds_left(1)
-    assert 0 < seconds
+    assert seconds > 0
     assert ledger.seconds_left(2) == pytest.approx(seconds / 2, rel=0.5)
     assert Ledger(campaign(), trained / "none").seconds_left(1) is None

@@ -64,7 +64,7 @@ class TestPreparation:
         made = campaign("manipulation", variants=[*HANDLING["variants"], push], seeds=[1, 2])
         work = Plan(made, tmp_path)
         assert [one.title for one in work.preparations] == ["demos/reach", "demos/push"]
-        assert [one.log for one in work.preparations][0] == tmp_path / "logs/demos/reach.log"
+        assert work.preparations[0].log == tmp_path / "logs/demos/reach.log"
         runs = work.reported({"linear": {}, "prism": {}}, unprepared=["push"])
         assert [run.title for run in runs[:5]] == [
             "reach/linear-1", "reach/prism-1", "push/linear-1", "push/prism-1", "reach/linear-2"

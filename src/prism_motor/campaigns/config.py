@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from prism_motor.domains import Domain, domain_of
 from prism_motor._checks import check_choice, check_size
+from prism_motor.domains import Domain, domain_of
 from prism_motor.runs.configs import ConfigError, flatten, from_dict
 from prism_motor.runs.layout import DEMOS, LOGS, TUNING_RUNS
 from prism_motor.train.config import EvaluationConfig, check_seeds, check_unique

@@ -48,7 +48,9 @@ class Plan:
         ]
 
     @cached_property
-    def _prepared(self) -> dict[str, Preparation]:
+    def _prepared(self) -> Mapping[str, Preparation]:
+        if self.domain.preparation is None:
+            return {}
         configs = {
             variant.name: [
                 self._resolve(Path(variant.name) / arm.name, arm, self._merge(variant, arm))

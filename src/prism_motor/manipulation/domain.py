@@ -1,4 +1,4 @@
-"""Handling as a domain: what the rest of the package asks about runs that learn from demonstrations."""
+"""Handling as a domain: what the package asks about runs that learn from demonstrations."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ class ManipulationDomain(Domain):
 
     def preparations(
         self, settings: Any, folder: Path, configs: Mapping[str, Sequence[Any]]
-    ) -> dict[str, Preparation]:
+    ) -> Mapping[str, Preparation]:
         """Record demonstrations for every variant that names none."""
         from prism_motor.manipulation.demonstrations.preparation import plan_demonstrations
 
-        return dict(plan_demonstrations(settings, folder, configs))
+        return plan_demonstrations(settings, folder, configs)
 
     def shorten(self, config: ManipulationConfig, fraction: float) -> dict[str, Any]:
         """Shorten the warm-up too; the learning rate falls over all updates anyway."""

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from prism_motor._checks import check_size
 from prism_motor._errors import InputError
 from prism_motor.manipulation.config import ManipulationConfig
-from prism_motor._checks import check_size
 from prism_motor.runs.configs import find_differences, flatten, to_flags
 from prism_motor.runs.layout import DEMOS
 
@@ -127,7 +127,7 @@ def plan_demonstrations(
     folder: Path,
     configs: Mapping[str, Sequence[ManipulationConfig]],
 ) -> dict[str, DemonstrationPreparation]:
-    """Return what a campaign records, by variant; variants that name their demonstrations have none.
+    """Return what a campaign records, by variant; those that name their demonstrations have none.
 
     Args:
         settings: How many demonstrations, and how.
@@ -169,7 +169,8 @@ def upgrade_campaign(data: dict[str, Any]) -> dict[str, Any]:
         data["preparation"] = data.pop("demonstrations")
     if "tasks" in data:
         data["variants"] = [_variant(task) for task in data.pop("tasks")]
-    data["arms"] = [_arm(arm) for arm in data.get("arms", [])]
+    if "arms" in data:
+        data["arms"] = [_arm(arm) for arm in data["arms"]]
     return data
 
 
