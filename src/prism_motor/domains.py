@@ -338,8 +338,23 @@ class Domain(ABC):
         """Write the episodes of all conditions as a table, with a note on how to read it."""
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
-        """Write the policy as files for others; return what to tell the user."""
-        raise InputError(f"Policies of {self.name} have no export.")
+        """Write the policy as files for others; return what to tell the user.
+
+        Here ONNX, for policies that are modules of a known input size.
+        """
+        import torch
+
+        from prism_motor.export import export_onnx
+        from prism_motor.runs.layout import EXPORT
+
+        policy = self.load_policy(run, step)
+        size = getattr(policy, "in_features", None)
+        if size is None:
+            raise InputError(f"Policies of {self.name} have no export.")
+        file = (out or Path(run) / EXPORT) / "policy.onnx"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        export_onnx(policy, file, torch.zeros(1, size))
+        return [str(file)]
 
 
 DOMAINS: Registry[Domain] = Registry(
