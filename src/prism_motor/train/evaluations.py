@@ -43,12 +43,15 @@ class Evaluations:
         self.domain.check_evaluation(self.config, self.evaluation)
         self.step = self.run.checkpoint_step(step)
         self._evaluator: Evaluator | None = None
-        self._provenance = collect_provenance()
 
     @cached_property
     def weights_hash(self) -> str:
         """Hash of the policy's weights."""
         return hash_weights(self.run.weights(self.domain.weights, self.step))
+
+    @cached_property
+    def _provenance(self) -> dict[str, Any]:
+        return collect_provenance()
 
     def read(self, condition: str, seed: int) -> dict[Key, Any]:
         """Return the stored episodes of this policy, by what identifies them."""
