@@ -84,10 +84,13 @@ class Evaluator(Protocol):
         condition: str,
         seed: int,
         keys: Sequence[Key],
-        note: Callable[[Any], None],
+        note: Callable[..., None],
         report: Callable[[], None],
     ) -> None:
-        """Run episodes; call ``note`` with each one that ends and ``report`` with each step."""
+        """Run episodes; call ``note`` with those that end and ``report`` with each step.
+
+        Torch may be given other threads; they are put back afterwards.
+        """
         ...
 
     def close(self) -> None:
@@ -169,6 +172,8 @@ class Domain(ABC):
     """What is measured about an episode; the first is a rate."""
     weights: ClassVar[str] = "policy."
     """What the names of the policy's tensors in a checkpoint begin with."""
+    weights_extra: ClassVar[tuple[str, ...]] = ()
+    """What the names of other tensors that the policy needs begin with."""
     process_tensors: ClassVar[tuple[str, ...]] = ("torch_rng",)
     """What the names of tensors begin with that differ between data-parallel processes."""
     tuning_metric: ClassVar[tuple[str, bool]] = ("loss", False)
@@ -177,6 +182,8 @@ class Domain(ABC):
     """Presets by name; :meth:`make_config` knows what they are."""
     arms: ClassVar[Iterable[str]]
     """Names of all arms."""
+    can_train_longer: ClassVar[bool] = True
+    """Whether a run may have more updates than planned; not if its schedule ends with the last."""
     default_preset: ClassVar[str]
     """Preset unless another is named."""
     short_flags: ClassVar[Mapping[str, str]] = {}

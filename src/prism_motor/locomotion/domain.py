@@ -203,22 +203,18 @@ class _WalkingEvaluator:
         from prism_motor.locomotion.evaluation import Protocol, evaluate
 
         # The policy is small, and one thread keeps its rounding the same everywhere.
-        before = torch.get_num_threads()
         torch.set_num_threads(1)
-        try:
-            note(
-                *evaluate(
-                    self.policy,
-                    self.policy.config.task,
-                    condition,
-                    seed=seed,
-                    protocol=Protocol(self.evaluation.envs, self.evaluation.episodes),
-                    threads=self.evaluation.threads,
-                    report=report,
-                )
+        note(
+            *evaluate(
+                self.policy,
+                self.policy.config.task,
+                condition,
+                seed=seed,
+                protocol=Protocol(self.evaluation.envs, self.evaluation.episodes),
+                threads=self.evaluation.threads,
+                report=report,
             )
-        finally:
-            torch.set_num_threads(before)
+        )
 
     def close(self) -> None:
         """Nothing is open."""

@@ -38,10 +38,12 @@ class ManipulationDomain(Domain):
     conditions = tuple(PERTURBATIONS)
     measures = MEASURES
     weights = "policy."
+    weights_extra = ("statistics/",)
     tuning_metric = ("loss", False)
     preparation = DemonstrationSettings
     presets = PRESETS
     arms = tuple(ARMS)
+    can_train_longer = False  # the cosine of the learning rate would rise again
     default_preset = "state"
     short_flags: ClassVar[Mapping[str, str]] = {"--suite": "--task.suite", "--task": "--task.name"}
     renamed_flags: ClassVar[Mapping[str, str]] = {"--conditioner": "--arm", "--steps": "--updates"}

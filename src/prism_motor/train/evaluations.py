@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from prism_motor.domains import Domain, Evaluator, Key, open_run
 from prism_motor.runs import Run, collect_provenance
 from prism_motor.runs.layout import EVALUATIONS
@@ -113,6 +115,8 @@ class Evaluations:
             again: Begin the file anew instead of adding to it.
             report: Called with every step of progress.
         """
+        if not keys:
+            return {}
         self.run.evaluations_folder()  # a folder that cannot be written to is known early
         stored = {} if again else self.read(condition, seed)
         measured: dict[Key, Any] = {}
@@ -121,7 +125,11 @@ class Evaluations:
             measured.update({self._key(episode): episode for episode in episodes})
             self._write(condition, seed, stored | measured)
 
-        self._open().run(condition, seed, keys, note, report)
+        threads = torch.get_num_threads()  # an evaluator sets its own
+        try:
+            self._open().run(condition, seed, keys, note, report)
+        finally:
+            torch.set_num_threads(threads)
         return measured
 
     def found(self) -> dict[str, list[Any]]:

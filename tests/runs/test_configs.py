@@ -1,15 +1,17 @@
-"""Overrides of frozen configs by dotted keys."""
+"""Configs to plain data and back, and overrides by dotted keys."""
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from prism_motor.locomotion.presets import PRESETS, make_config, observation_size
-from prism_motor.nn import build_actor, count_parameters
+from prism_motor.locomotion.presets import PRESETS, make_config
+from prism_motor.locomotion.task import TaskConfig
+from prism_motor.locomotion.tasks import TASKS
 from prism_motor.runs import ConfigError, apply_overrides, from_dict, to_dict
 from prism_motor.runs.configs import find_differences, flatten, parse_assignments
 
-CONFIG = make_config("laptop", "gated")
+CONFIG = make_config("laptop", "prism")
 
 
 def test_only_the_named_settings_change():
@@ -36,7 +38,7 @@ def test_nested_tables_say_the_same_as_dotted_keys():
 def test_the_actor_of_the_run_decides_what_it_takes():
     assert apply_overrides(CONFIG, {"actor.gate_init": 0.5}).actor.gate_init == 0.5
     with pytest.raises(ConfigError, match=r"Unknown setting 'actor.gate_init'.*actor.hidden"):
-        make_config("laptop", "mlp", overrides={"actor.gate_init": 0.5})
+        apply_overrides(make_config("laptop", "mlp"), {"actor.gate_init": 0.5})
 
 
 def test_numbers_and_lists_take_the_type_of_the_setting():
@@ -76,7 +78,7 @@ def test_what_does_not_fit_is_refused(key, value, message):
         ("ppo.epochs", 0, "epochs must be at least 1"),
         ("ppo.learning_rate", 0, "above zero"),
         ("envs", 0, "envs must be at least 1"),
-        ("iterations", -3, "iterations must be at least 1"),
+        ("updates", -3, "updates must be at least 1"),
         ("actor.degree", 0, "degree must be at least 1"),
     ],
 )
@@ -112,22 +114,46 @@ def test_differences_name_the_keys():
     }  # fmt: skip
 
 
-def test_the_larger_mlp_is_matched_to_the_overridden_task():
-    for overrides in ({}, {"task.observations.actor_frames": 9}, {"actor.degree": 3}):
-        gated = make_config("laptop", "gated", overrides=overrides)
-        larger = make_config("laptop", "mlp-larger", overrides=overrides)
-        inputs, outputs = observation_size(gated.task)
-        assert inputs == gated.task.observations.actor_frames * 47
-        counts = [count_parameters(build_actor(c.actor, inputs, outputs)) for c in (gated, larger)]
-        assert counts[1] == pytest.approx(counts[0], rel=1e-3)
+@pytest.mark.parametrize("preset", TASKS)
+def test_configs_survive_json(preset):
+    data = json.loads(json.dumps(to_dict(TASKS[preset])))
+    assert from_dict(TaskConfig, data) == TASKS[preset]
 
 
-def test_the_config_of_the_run_records_the_result():
-    config = make_config(
-        "laptop", "gated", seed=4, name="cubic", overrides={"actor.degree": 3, "iterations": 7}
-    )
-    assert (config.arm, config.seed, config.iterations, config.actor.degree) == ("cubic", 4, 7, 3)
-    assert from_dict(type(config), to_dict(config)) == config
-    for key in ("seed", "arm", "preset"):
-        with pytest.raises(ConfigError, match="names the run"):
-            make_config("laptop", "gated", overrides={key: 1})
+@dataclass(frozen=True)
+class Inner:
+    size: int = 1
+    pair: tuple[float, float] = (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner = field(default_factory=Inner)
+    limit: float | None = 2.0
+    name: str = "x"
+    on: bool = False
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"inner": {"sise": 3}}, r"config\.inner: unknown key 'sise'.*'size'"),
+        ({"inner": {"size": 2.5}}, r"config\.inner\.size: expected int, got 2\.5"),
+        ({"inner": {"size": True}}, r"expected int, got True"),
+        ({"inner": {"pair": [1]}}, r"pair: expected 2 values, got 1"),
+        ({"inner": {"pair": 3}}, r"pair: expected a list"),
+        ({"inner": 3}, r"config\.inner: expected settings by name"),
+        ({"name": 3}, r"config\.name: expected str"),
+        ({"limit": "low"}, r"config\.limit: expected float"),
+    ],
+)
+def test_bad_configs_are_explained(data, words):
+    with pytest.raises(ConfigError, match=words):
+        from_dict(Outer, data)
+
+
+def test_missing_keys_take_defaults_and_integers_become_floats():
+    made = from_dict(Outer, {"limit": 3, "inner": {"pair": [1, 2]}})
+    assert made == Outer(inner=Inner(pair=(1.0, 2.0)), limit=3.0)
+    assert isinstance(made.limit, float)
+    assert from_dict(Outer, {"limit": None}).limit is None
