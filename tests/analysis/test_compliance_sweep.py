@@ -5,8 +5,7 @@ import pytest
 from prism_motor.analysis.compliance_sweep import SweepConfig, run_sweep, write_sweep
 from prism_motor.analysis.manipulators import load_manipulators
 from prism_motor.cli import main
-from prism_motor.manipulation.compliance import find_compliance
-from prism_motor.manipulation.compliance.sweep import Grid, choose
+from prism_motor.manipulation.compliance import ComplianceGrid, choose_trial, find_compliance
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +14,7 @@ def manipulators(make_pusher):
 
 
 def test_settings_are_tried_from_the_same_random_resets(manipulators, short_scene, tmp_path):
-    config = SweepConfig("mcc-oracle", Grid((0.0, 0.045), (0.5,), (0.5,)), episodes=2)
+    config = SweepConfig("mcc-oracle", ComplianceGrid((0.0, 0.045), (0.5,), (0.5,)), episodes=2)
     reports, resets = [], []
     reset = short_scene.reset
 
@@ -35,7 +34,7 @@ def test_settings_are_tried_from_the_same_random_resets(manipulators, short_scen
     assert [trial.episodes for trial in trials] == [2, 2]
     file = write_sweep(trials, manipulators, config, [], tmp_path)
     data = json.loads(file.read_text())
-    assert find_compliance(str(file)) == choose(trials).config
+    assert find_compliance(str(file)) == choose_trial(trials).config
     assert sum("*" in row[0] for row in data["table"]["rows"]) == 1
     assert data["runs"][0]["arm"] == "linear"
     assert "none of the fixed initial states" in data["caption"]

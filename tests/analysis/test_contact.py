@@ -16,7 +16,7 @@ from prism_motor.analysis.contact_records import (
 from prism_motor.analysis.contact_study import ContactConfig, make_contenders, record_contacts
 from prism_motor.analysis.manipulators import is_manipulation, load_manipulators
 from prism_motor.manipulation.contact import ContactTrace, diagnose
-from prism_motor.manipulation.rollout import Outcome
+from prism_motor.manipulation.rollout import HandlingOutcome
 from prism_motor.runs import RunError
 
 DT = 0.05
@@ -34,7 +34,7 @@ def make_episode(force, success=True, state=0):
         force=np.zeros((len(force), 3)),
         largest_force=force,
     )
-    outcome = Outcome(success, len(force), 0.0, 0.0, 0.0)
+    outcome = HandlingOutcome(success, len(force), 0.0, 0.0, 0.0)
     return Episode(state, outcome, trace, diagnose(trace))
 
 

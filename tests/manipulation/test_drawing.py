@@ -4,7 +4,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from prism_motor.manipulation import drawing
-from prism_motor.manipulation.drawing import Drawing
+from prism_motor.manipulation.sensing import CameraRenderer
 from prism_motor.sim.rendering import RenderingError
 
 RANDOM = np.random.default_rng(0)
@@ -32,7 +32,7 @@ def scene():
 def test_leaving_out_what_is_not_seen_changes_no_pixel(scene, monkeypatch):
     model, data = scene
     groups = model.geom_group.copy()
-    pen = Drawing(model, 64)
+    pen = CameraRenderer(model, 64)
     quick = [pen.draw(data, camera, 64) for camera in ("far", "near")]
     left_out = [drawing._outside(model, data, camera).sum() for camera in (0, 1)]
     monkeypatch.setattr(drawing, "_outside", lambda *_: np.zeros(model.ngeom, dtype=bool))
@@ -45,7 +45,7 @@ def test_leaving_out_what_is_not_seen_changes_no_pixel(scene, monkeypatch):
 
 def test_hidden_groups_and_larger_pictures(scene):
     model, data = scene
-    both, visual = Drawing(model, 32), Drawing(model, 32, hidden=[0])
+    both, visual = CameraRenderer(model, 32), CameraRenderer(model, 32, hidden=[0])
     assert np.any(both.draw(data, "far", 32) != visual.draw(data, "far", 32))
     assert visual.draw(data, "far", 80).shape == (80, 80, 3)
     both.close()
@@ -56,4 +56,4 @@ def test_hidden_groups_and_larger_pictures(scene):
 def test_a_backend_that_does_not_work_is_named(scene, monkeypatch):
     monkeypatch.setattr(drawing, "find_backend", lambda: "nothing")
     with pytest.raises(RenderingError, match=r"MUJOCO_GL=nothing.*Unset it"):
-        Drawing(scene[0], 32)
+        CameraRenderer(scene[0], 32)

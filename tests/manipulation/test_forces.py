@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from prism_motor.manipulation.forces import contact_forces
+from prism_motor.manipulation.sensing import contact_forces
 
 SCENE = """<mujoco><option timestep="0.002"/><worldbody>
   <body name="hand" pos="0 0 1">

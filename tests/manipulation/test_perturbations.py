@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from prism_motor.manipulation.environment import Observation
-from prism_motor.manipulation.perturbations import (
+from prism_motor.manipulation.rollout import (
     PERTURBATIONS,
     Disturber,
     Perturbation,

@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
-from prism_motor.manipulation.make import make_environment, make_expert
-from prism_motor.manipulation.perturbations import PERTURBATIONS
-from prism_motor.manipulation.rollout import run_episode, smoothness
-from prism_motor.manipulation.summary import summarise, table
-from prism_motor.manipulation.tasks import find_task
+from prism_motor.manipulation.rollout import PERTURBATIONS, run_episode, smoothness
+from prism_motor.manipulation.summary import summarise, summary_table
+from prism_motor.manipulation.tasks import find_task, make_environment, make_expert
 from prism_motor.statistics import wilson
 
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
@@ -135,7 +133,7 @@ def test_summaries_tell_all_episodes_from_successful_ones(environment):
     assert summary.means_of_successes is not None
     assert summary.means_of_successes["smoothness"] == pytest.approx(good.smoothness)
     assert summarise([bad]).means_of_successes is None
-    text = table({"none": summary, "delay": summarise([bad])})
+    text = summary_table({"none": summary, "delay": summarise([bad])})
     assert "66.7 [" in text
     assert "none" in text.splitlines()[-1]
     with pytest.raises(ValueError, match="no episodes"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from prism_motor.manipulation.tracking import commanded_pose, orientation_error, position_error
+from prism_motor.manipulation.rollout import commanded_pose, orientation_error, position_error
 
 
 def quaternion(rotation):

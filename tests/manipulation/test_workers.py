@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 
 from prism_motor.manipulation.tasks import Task
-from prism_motor.manipulation.workers import Episode, WorkerError, run_episodes
+from prism_motor.manipulation.workers import EpisodeJob, WorkerError, run_episodes
 
 TASK = Task("metaworld", 0, "reach-v3", "reach", 500)
-EPISODES = [Episode(TASK, initial_state=state) for state in range(6)]
+EPISODES = [EpisodeJob(TASK, initial_state=state) for state in range(6)]
 
 
 def make_square():

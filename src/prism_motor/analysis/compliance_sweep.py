@@ -14,9 +14,11 @@ from prism_motor.analysis.manipulators import Manipulator
 from prism_motor.manipulation.compliance import (
     ComplianceConfig,
     ComplianceCorrector,
+    ComplianceGrid,
+    ComplianceTrial,
+    choose_trial,
     make_corrector,
 )
-from prism_motor.manipulation.compliance.sweep import Grid, Trial, choose
 from prism_motor.manipulation.contact import AFTER, diagnose
 from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
 from prism_motor.manipulation.environment import Environment
@@ -37,7 +39,7 @@ class SweepConfig:
 
     baseline: str = "mcc-sensorless"
     """Which baseline."""
-    grid: Grid = field(default_factory=Grid)
+    grid: ComplianceGrid = field(default_factory=ComplianceGrid)
     """What is tried."""
     episodes: int = 10
     """Random resets of every setting and policy, the same for all settings."""
@@ -57,7 +59,7 @@ def run_sweep(
     environment: Environment,
     config: SweepConfig,
     report: Callable[[], None] | None = None,
-) -> list[Trial]:
+) -> list[ComplianceTrial]:
     """Try every setting around the same policies from the same random resets.
 
     Args:
@@ -75,7 +77,7 @@ def run_sweep(
         successes = [success for part in found for success, _ in part]
         impulses = [i for part in found for success, i in part if success and i is not None]
         impulse = float(np.mean(impulses)) if impulses else None
-        trials.append(Trial(setting, len(successes), sum(successes), impulse))
+        trials.append(ComplianceTrial(setting, len(successes), sum(successes), impulse))
     return trials
 
 
@@ -102,7 +104,7 @@ def _run(
 
 
 def write_sweep(
-    trials: Sequence[Trial],
+    trials: Sequence[ComplianceTrial],
     manipulators: Sequence[Manipulator],
     config: SweepConfig,
     left_out: Sequence[str],
@@ -119,7 +121,7 @@ def write_sweep(
             "caption": make_caption(trials, config),
             "table": make_table(trials),
             "config": to_dict(config),
-            "chosen": to_dict(choose(trials).config),
+            "chosen": to_dict(choose_trial(trials).config),
             "trials": [asdict(trial) for trial in trials],
             "left_out": list(left_out),
             "runs": [one.about for one in manipulators],
@@ -129,9 +131,9 @@ def write_sweep(
     return file
 
 
-def make_table(trials: Sequence[Trial]) -> dict[str, Any]:
+def make_table(trials: Sequence[ComplianceTrial]) -> dict[str, Any]:
     """Return the trials as a table; the chosen one has a star."""
-    best = choose(trials)
+    best = choose_trial(trials)
     rows = [
         [
             f"{trial.config.gain:g}{' *' if trial is best else ''}",
@@ -145,7 +147,7 @@ def make_table(trials: Sequence[Trial]) -> dict[str, Any]:
     return {"columns": ["k_f, 1/N", "EMA", "clip", "solved", "impulse, N s"], "rows": rows}
 
 
-def make_caption(trials: Sequence[Trial], config: SweepConfig) -> str:
+def make_caption(trials: Sequence[ComplianceTrial], config: SweepConfig) -> str:
     """Say what was compared and how the choice was made."""
     return (
         f"{config.baseline}: {len(trials)} settings, {trials[0].episodes} episodes each from the "

@@ -12,8 +12,8 @@ from prism_motor.analysis.manipulators import Manipulator
 from prism_motor.manipulation.compliance import compliance_label, find_compliance, make_corrector
 from prism_motor.manipulation.contact import AFTER, diagnose
 from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
-from prism_motor.manipulation.environment import Environment, Image
-from prism_motor.manipulation.rollout import Actor, run_episode
+from prism_motor.manipulation.environment import Environment, HandlingActor, Image
+from prism_motor.manipulation.rollout import run_episode
 from prism_motor.nn.checks import check_size
 
 
@@ -117,7 +117,7 @@ class _Recorder:
         self, contender: Contender, environment: Environment, config: ContactConfig
     ) -> None:
         self.environment, self.config = environment, config
-        self.actor: Actor = PolicyActor(contender.manipulator.policy)
+        self.actor: HandlingActor = PolicyActor(contender.manipulator.policy)
         name = contender.compliance
         self.corrector = None if name is None else make_corrector(name, environment)
 

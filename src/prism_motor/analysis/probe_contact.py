@@ -28,11 +28,11 @@ from prism_motor.manipulation.contact import (
     contact_work,
     first_contact,
 )
-from prism_motor.manipulation.demonstrations.features import STATE
+from prism_motor.manipulation.demonstrations.dataset import STATE
 from prism_motor.manipulation.diffusion.network import make_policy
 from prism_motor.manipulation.diffusion.policy import Policy, PolicyActor
-from prism_motor.manipulation.environment import Environment, Observation
-from prism_motor.manipulation.rollout import Actor, run_episode
+from prism_motor.manipulation.environment import Environment, HandlingActor, Observation
+from prism_motor.manipulation.rollout import run_episode
 from prism_motor.nn.checks import check_size
 
 TARGETS = (
@@ -172,7 +172,7 @@ def _feature_names(policy: Policy) -> list[str]:
 class _Watched:
     """A policy whose observations are kept."""
 
-    def __init__(self, actor: Actor) -> None:
+    def __init__(self, actor: HandlingActor) -> None:
         self.actor = actor
         self.states: list[np.ndarray] = []
 

@@ -9,8 +9,8 @@ from typing import Any
 from prism_motor._errors import InputError
 from prism_motor.campaigns.config import CampaignError, check_name, check_seeds, check_unique
 from prism_motor.manipulation.config import KIND
-from prism_motor.manipulation.perturbations import find_perturbation
 from prism_motor.manipulation.presets import CONDITIONERS, PRESETS
+from prism_motor.manipulation.rollout import find_perturbation
 from prism_motor.manipulation.tasks import SUITES
 from prism_motor.nn.checks import check_choice, check_size
 

@@ -18,7 +18,7 @@ from prism_motor.campaigns.manipulation import (
 )
 from prism_motor.campaigns.planned import PlannedRun, Settings, refuse_differences
 from prism_motor.manipulation.config import ImitationConfig, TaskConfig
-from prism_motor.manipulation.demonstrations.writing import ORIGIN
+from prism_motor.manipulation.demonstrations.dataset import ORIGIN
 from prism_motor.manipulation.presets import make_config
 from prism_motor.manipulation.tasks import find_task
 from prism_motor.runs import from_dict, to_dict

@@ -50,10 +50,12 @@ def compliance(
     )
     from prism_motor.analysis.manipulators import load_manipulators
     from prism_motor.analysis.text import align
-    from prism_motor.manipulation.compliance.sweep import Grid
+    from prism_motor.manipulation.compliance import ComplianceGrid
     from prism_motor.manipulation.data import environment_of
 
-    config = SweepConfig(baseline, Grid(gains, smoothings, clips), episodes, seed, stiffness)
+    config = SweepConfig(
+        baseline, ComplianceGrid(gains, smoothings, clips), episodes, seed, stiffness
+    )
     manipulators, left_out = load_manipulators(runs, checkpoint)
     for line in left_out:
         print(line)

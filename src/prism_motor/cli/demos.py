@@ -39,13 +39,16 @@ def demos(
         workers: Processes that record; 0: this one.
     """
     from prism_motor._progress import Progress
-    from prism_motor.manipulation.demonstrations.collection import Collection, CollectionConfig
+    from prism_motor.manipulation.demonstrations.collection import (
+        CollectionConfig,
+        DemonstrationCollection,
+    )
     from prism_motor.manipulation.tasks import find_task
 
     chosen = find_task(suite, task)
     folder = out or Path("demos") / f"{suite}-{chosen.name}"
     config = CollectionConfig(suite, chosen.name, episodes, image_size, seed, hold, noise)
-    collection = Collection(config, folder, workers)
+    collection = DemonstrationCollection(config, folder, workers)
     print(f"{folder}: {episodes} demonstrations of {suite} {chosen.name}, '{chosen.instruction}'")
     missing = episodes - len(collection.done)
     if missing < episodes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from prism_motor._errors import InputError
 
 if TYPE_CHECKING:
-    from prism_motor.manipulation.rollout import Outcome
+    from prism_motor.manipulation.rollout import HandlingOutcome
 
 
 def evaluate_manipulation(
@@ -35,8 +35,8 @@ def evaluate_manipulation(
         compliance_label,
         find_compliance,
     )
-    from prism_motor.manipulation.perturbations import find_perturbation
-    from prism_motor.manipulation.summary import summarise, table
+    from prism_motor.manipulation.rollout import find_perturbation
+    from prism_motor.manipulation.summary import summarise, summary_table
     from prism_motor.nn.checks import check_size
     from prism_motor.train.handling_evaluations import Evaluations, Extras, Protocol
 
@@ -69,7 +69,9 @@ def evaluate_manipulation(
             solved, crashed = 0, 0
             for (condition, seed), states in todo.items():
 
-                def report(state: int, outcome: Outcome | None, name: str = condition) -> None:
+                def report(
+                    state: int, outcome: HandlingOutcome | None, name: str = condition
+                ) -> None:
                     nonlocal solved, crashed
                     solved += outcome is not None and outcome.success
                     crashed += outcome is None
@@ -97,7 +99,7 @@ def evaluate_manipulation(
         + (f", {corrector}" if chosen else "")
         + "\n"
     )
-    print(table({condition: summarise(rows) for condition, rows in found.items()}))
+    print(summary_table({condition: summarise(rows) for condition, rows in found.items()}))
     print(
         "\nSuccess with its 95 % Wilson interval; the rest are means over episodes. Errors are "
         "between the pose that\nan action commands and the pose that is reached. All episodes are "

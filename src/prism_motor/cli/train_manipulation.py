@@ -97,9 +97,8 @@ def _make_config(
     arm: str | None,
     overrides: dict[str, Any],
 ) -> ImitationConfig:
-    from prism_motor.manipulation.make import make_environment
     from prism_motor.manipulation.presets import make_config
-    from prism_motor.manipulation.tasks import find_task
+    from prism_motor.manipulation.tasks import find_task, make_environment
 
     chosen = find_task(suite, task)
     environment = make_environment(chosen)

@@ -11,12 +11,10 @@ import numpy as np
 import torch
 
 from prism_motor.manipulation import workers as pool
-from prism_motor.manipulation.corrector import Corrector
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import Policy, PolicyActor, load_policy
-from prism_motor.manipulation.environment import Environment, Image
-from prism_motor.manipulation.perturbations import find_perturbation
-from prism_motor.manipulation.rollout import Outcome, run_episode
+from prism_motor.manipulation.environment import Corrector, Environment, Image
+from prism_motor.manipulation.rollout import HandlingOutcome, find_perturbation, run_episode
 
 SEEDS_APART = 1000
 """Initial states that fit between two evaluation seeds."""
@@ -104,7 +102,7 @@ class EpisodeRunner:
         self.protocol, self.corrector = protocol, corrector
         self.extras, self.files = extras, files
 
-    def __call__(self, episode: pool.Episode) -> Outcome:
+    def __call__(self, episode: pool.EpisodeJob) -> HandlingOutcome:
         """Run from one initial state; traces and films are written here."""
         state = episode.initial_state
         assert state is not None

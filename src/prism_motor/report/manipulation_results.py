@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from prism_motor.manipulation.perturbations import PERTURBATIONS
+from prism_motor.manipulation.rollout import PERTURBATIONS
 from prism_motor.report.claims import Claim, make_claim, with_holm
 from prism_motor.report.manipulation import Execution, ManipulationRun
 from prism_motor.report.measures import Measure

@@ -11,10 +11,9 @@ from typing import Any
 
 from prism_motor._errors import InputError
 from prism_motor.manipulation import workers as pool
-from prism_motor.manipulation.corrector import Corrector
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import check_fit, load_policy
-from prism_motor.manipulation.environment import Environment
+from prism_motor.manipulation.environment import Corrector, Environment
 from prism_motor.manipulation.episodes import (
     EpisodeFiles,
     EpisodeRunner,
@@ -22,8 +21,7 @@ from prism_motor.manipulation.episodes import (
     Protocol,
     load_runner,
 )
-from prism_motor.manipulation.perturbations import find_perturbation
-from prism_motor.manipulation.rollout import Outcome
+from prism_motor.manipulation.rollout import HandlingOutcome, find_perturbation
 from prism_motor.runs import Run, collect_provenance
 from prism_motor.runs.weights import hash_weights
 
@@ -32,7 +30,7 @@ __all__ = ["SCHEMA", "Evaluations", "Extras", "Protocol"]
 SCHEMA = 1
 """Version of the files; raised when their meaning changes."""
 
-Report = Callable[[int, Outcome | None], None]
+Report = Callable[[int, HandlingOutcome | None], None]
 """Told after every episode: initial state and outcome; none if it crashed, again and again."""
 
 
@@ -77,7 +75,7 @@ class Evaluations:
         parts += [] if stiffness is None else [f"kp{stiffness:g}"]
         return f"{'+'.join(parts)}-{seed}"
 
-    def read(self, condition: str, seed: int) -> dict[int, Outcome]:
+    def read(self, condition: str, seed: int) -> dict[int, HandlingOutcome]:
         """Return the stored outcomes of this policy by initial state."""
         file = self.run.path / "evaluations" / f"{self.name(condition, seed)}.json"
         identity = self._identity(condition, seed)
@@ -85,9 +83,9 @@ class Evaluations:
             data = json.loads(file.read_text())
             if {key: data[key] for key in identity} != identity:
                 return {}
-            names = Outcome.__dataclass_fields__
+            names = HandlingOutcome.__dataclass_fields__
             return {
-                row["initial_state"]: Outcome(**{name: row[name] for name in names})
+                row["initial_state"]: HandlingOutcome(**{name: row[name] for name in names})
                 for row in data["episodes"]
             }
         except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -116,7 +114,7 @@ class Evaluations:
         extras: Extras | None = None,
         keep: bool = True,
         report: Report | None = None,
-    ) -> dict[int, Outcome]:
+    ) -> dict[int, HandlingOutcome]:
         """Run episodes and return their outcomes; each is written as soon as it ends.
 
         Args:
@@ -140,23 +138,23 @@ class Evaluations:
             "files": self._files(condition, seed),
             "threads": self.threads,
         }
-        measured: dict[int, Outcome] = {}
+        measured: dict[int, HandlingOutcome] = {}
 
-        def note(done: pool.Outcome[Outcome]) -> None:
-            state = done.episode.initial_state
+        def note(done: pool.JobResult[HandlingOutcome]) -> None:
+            state = done.job.initial_state
             assert state is not None
-            if done.record is not None:
-                measured[state] = done.record
+            if done.result is not None:
+                measured[state] = done.result
                 self._write(condition, seed, stored | measured)
             if report is not None:
-                report(state, done.record)
+                report(state, done.result)
 
         make_runner: Callable[[], EpisodeRunner]
         if self.workers:
             make_runner = partial(load_runner, self.run.path, self.policy.step, **options)
         else:
             make_runner = partial(EpisodeRunner, self.policy, scene, **options)
-        episodes = [pool.Episode(scene.task, initial_state=state) for state in states]
+        episodes = [pool.EpisodeJob(scene.task, initial_state=state) for state in states]
         pool.run_episodes(make_runner, episodes, workers=self.workers, on_done=note)
         return measured
 
@@ -183,7 +181,7 @@ class Evaluations:
     def _files(self, condition: str, seed: int) -> EpisodeFiles:
         return EpisodeFiles(self.run.path, self.name(condition, seed), self.policy.step)
 
-    def _write(self, condition: str, seed: int, done: dict[int, Outcome]) -> None:
+    def _write(self, condition: str, seed: int, done: dict[int, HandlingOutcome]) -> None:
         config = self.policy.config
         labels = {
             "arm": config.arm,

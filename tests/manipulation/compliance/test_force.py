@@ -2,11 +2,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from prism_motor.manipulation.compliance.force import (
-    contact_force,
-    estimated_force,
-    exerted_force,
-)
+from prism_motor.manipulation.compliance import contact_force, estimated_force, exerted_force
 from tests.manipulation.compliance.arm import PRESSING, REST, Arm
 
 

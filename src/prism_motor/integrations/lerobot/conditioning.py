@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from torch import nn
 
 from prism_motor._errors import InputError
-from prism_motor.integrations.lerobot.mlp import MLPConditioner, matched_widths
+from prism_motor.integrations.lerobot.conditioning import MLPConditioner, matched_widths
 from prism_motor.nn import INTERACTIONS, PolynomialConditioner, make_interaction
 from prism_motor.nn.checks import check_choice, check_degree, check_size
 

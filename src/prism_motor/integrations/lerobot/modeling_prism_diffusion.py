@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from prism_motor._extras import missing_extra
 from prism_motor.integrations.lerobot.checkpoints import check_config, config_for_checkpoint
+from prism_motor.integrations.lerobot.conditioning import optimizer_groups
 from prism_motor.integrations.lerobot.configuration_prism_diffusion import PrismDiffusionConfig
-from prism_motor.integrations.lerobot.optimizer import optimizer_groups
-from prism_motor.integrations.lerobot.small_encoder import SmallRgbEncoder
+from prism_motor.integrations.lerobot.modeling_prism_diffusion import SmallRgbEncoder
 
 try:
     from lerobot.configs.policies import PreTrainedConfig

@@ -5,9 +5,9 @@ from typing import Any
 
 from prism_motor._extras import missing_extra
 from prism_motor.integrations.lerobot.checkpoints import check_config, config_for_checkpoint
+from prism_motor.integrations.lerobot.conditioning import optimizer_groups
 from prism_motor.integrations.lerobot.configuration_prism_smolvla import PrismSmolVLAConfig
-from prism_motor.integrations.lerobot.optimizer import optimizer_groups
-from prism_motor.integrations.lerobot.padding import Narrow, ignore_padding
+from prism_motor.integrations.lerobot.modeling_prism_smolvla import Narrow, ignore_padding
 
 try:
     from lerobot.configs.policies import PreTrainedConfig

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from prism_motor._errors import InputError
 from prism_motor.manipulation.config import ImitationConfig
-from prism_motor.manipulation.demonstrations.features import OBJECTS, STATE, image_key
+from prism_motor.manipulation.demonstrations.dataset import OBJECTS, STATE, image_key
 from prism_motor.manipulation.diffusion.network import make_policy, make_processors
 from prism_motor.manipulation.diffusion.trainer import part
 from prism_motor.manipulation.environment import Environment, Observation

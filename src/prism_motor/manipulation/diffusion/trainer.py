@@ -12,9 +12,12 @@ from torch import Tensor
 
 from prism_motor.manipulation.config import ImitationConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations
-from prism_motor.manipulation.diffusion.network import make_policy, make_processors
-from prism_motor.manipulation.diffusion.normalisation import measure_statistics
-from prism_motor.manipulation.diffusion.windows import Windows, draw
+from prism_motor.manipulation.diffusion.network import (
+    make_policy,
+    make_processors,
+    measure_statistics,
+)
+from prism_motor.manipulation.diffusion.windows import TrainingWindows, draw_samples
 from prism_motor.runs import RunError
 from prism_motor.train.finite import NonFiniteTrainingError
 
@@ -46,7 +49,7 @@ class Trainer:
         settings = self.policy.config
         self.optimizer = settings.get_optimizer_preset().build(self.policy.get_optim_params())
         self.schedule = settings.get_scheduler_preset().build(self.optimizer, config.steps)
-        self.windows = Windows(demonstrations, config.network)
+        self.windows = TrainingWindows(demonstrations, config.network)
         self.data_hash = _hash(demonstrations)
         torch.manual_seed(config.seed)  # arms of any size see the same noise
         self.iteration = 0
@@ -60,7 +63,7 @@ class Trainer:
         start = time.perf_counter()
         self._rng = torch.get_rng_state()
         config = self.config
-        samples = draw(len(self.windows), config.batch, config.seed, self.iteration)
+        samples = draw_samples(len(self.windows), config.batch, config.seed, self.iteration)
         loss, _ = self.policy.forward(self.normalise(self.windows.batch(samples)))
         if not torch.isfinite(loss):
             raise NonFiniteTrainingError(f"the loss is {loss.item()}")

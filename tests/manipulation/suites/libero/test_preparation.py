@@ -5,12 +5,13 @@ import tarfile
 import pytest
 
 from prism_motor.manipulation.suites.libero import assets as assets_module
-from prism_motor.manipulation.suites.libero.assets import copy_assets, missing_assets
 from prism_motor.manipulation.suites.libero.package import cached_assets, config_file
 from prism_motor.manipulation.suites.libero.preparation import (
     NotPreparedError,
     check,
+    copy_assets,
     ensure_prepared,
+    missing_assets,
     prepare,
 )
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from prism_motor.manipulation.demonstrations.episode import record
-from prism_motor.manipulation.make import make_environment, make_expert
-from prism_motor.manipulation.suites.libero.experts import NoExpertError
+from prism_motor.manipulation.demonstrations.recording import record_demonstration
+from prism_motor.manipulation.environment import NoExpertError
 from prism_motor.manipulation.suites.libero.experts.measure import run_episode
-from prism_motor.manipulation.tasks import find_task
+from prism_motor.manipulation.tasks import find_task, make_environment, make_expert
 
 
 @pytest.fixture
@@ -42,8 +41,8 @@ def test_a_drawer_is_opened_without_waits_and_in_spite_of_noise(open_environment
     environment = open_environment("libero_goal", 0)
     options = {"seed": 3, "hold": 0, "images": False}
 
-    clean = record(environment, make_expert(environment), **options)
-    noisy = record(environment, make_expert(environment), **options, noise=0.1)
+    clean = record_demonstration(environment, make_expert(environment), **options)
+    noisy = record_demonstration(environment, make_expert(environment), **options, noise=0.1)
 
     assert clean is not None
     moved = np.linalg.norm(np.diff(clean.states[:, :3], axis=0), axis=1)
