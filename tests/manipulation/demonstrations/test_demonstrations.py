@@ -155,12 +155,13 @@ def test_a_collection_is_not_mixed_with_another(attempts, dataset):
 def test_an_expert_that_fails_too_often_is_given_up_on(tmp_path, monkeypatch):
     monkeypatch.setattr(CollectionConfig, "most_attempts", 2)  # not thirteen
     monkeypatch.setattr(
-        "prism_motor.manipulation.demonstrations.collection.record", lambda *_, **__: None
+        "prism_motor.manipulation.demonstrations.collection.record_demonstration",
+        lambda *_, **__: None,
     )
     collection = DemonstrationCollection(
         CollectionConfig("metaworld", "reach-v3", 1, 0), tmp_path / "reach"
     )
-    with pytest.raises(ValueError, match="in 0 of 2 attempts only"):
+    with pytest.raises(ValueError, match=r"in only 0 of 2 attempts, too few for 1 demonstration\."):
         collection.collect()
     assert collection.failures == [0, 1]
 

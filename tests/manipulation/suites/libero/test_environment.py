@@ -266,6 +266,6 @@ def test_episodes_are_the_same_in_workers_and_here(libero):
     here = run_episodes(make_runner, episodes, workers=0)
     there = run_episodes(make_runner, episodes[::-1], workers=1)[::-1]
     for one, other in zip(here, there, strict=True):
-        assert one.record is not None
-        assert other.record is not None
-        assert_array_equal(one.record, other.record)
+        assert one.result is not None
+        assert other.result is not None
+        assert_array_equal(one.result, other.result)
