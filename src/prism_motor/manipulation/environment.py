@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,7 +178,7 @@ class BasicEnvironment(Environment):
         """Put everything where an episode begins."""
 
     @abstractmethod
-    def advance(self, action: NDArray[np.float32]) -> bool:
+    def advance(self, action: NDArray[np.float32]) -> bool | np.bool_:
         """Simulate one control step; return whether the task is solved now."""
 
     @abstractmethod
@@ -211,19 +211,24 @@ class NoExpertError(InputError):
     """A task has no scripted expert."""
 
 
-class Expert(Protocol):
+class Expert(ABC):
     """A scripted policy that looks at the privileged state of the environment it was made for.
 
     :func:`prism_motor.manipulation.tasks.make_expert` returns the one of an environment.
+
+    Args:
+        environment: What it acts in and looks into.
     """
 
-    def reset(self) -> None:
-        """Forget the last episode; call it after every reset of the environment."""
-        ...
+    def __init__(self, environment: Any) -> None:
+        self.environment = environment
 
-    def act(self) -> NDArray[np.float32]:
+    def reset(self) -> None:  # noqa: B027  # many have nothing to forget
+        """Forget the last episode; called after every reset of the environment."""
+
+    @abstractmethod
+    def act(self) -> NDArray[np.floating]:
         """Return the next action, in [-1, 1], for the state the environment is in now."""
-        ...
 
 
 class HandlingActor(Protocol):

@@ -39,6 +39,11 @@ SEEDS_APART = 1_000_000
 """Attempts that fit between two seeds."""
 
 
+def demonstrations(number: int) -> str:
+    """Write a number of demonstrations for people."""
+    return f"{number} demonstration{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class CollectionConfig:
     """What to collect; every field is an option of the command."""
@@ -155,7 +160,7 @@ class DemonstrationCollection:
         if missing > 0 and len(made) >= self.config.most_attempts:
             raise InputError(
                 f"The expert solved {self.task.name} in only {len(self.done)} of {len(made)} "
-                f"attempts, too few for {_count(self.config.episodes)}. Those that worked stay in "
+                f"attempts, too few for {demonstrations(self.config.episodes)}. Those stay in "
                 f"{self.folder}; ask for fewer episodes."
             )
         free = (attempt for attempt in count() if attempt not in made)
@@ -232,10 +237,6 @@ def _describe(out: Path) -> str:
     """Say what a folder holds, if it is a dataset of ours."""
     try:
         found = json.loads((out / ORIGIN).read_text())["collection"]
-        return f" with {_count(found['episodes'])} of {found['suite']} {found['task']}"
+        return f" with {demonstrations(found['episodes'])} of {found['suite']} {found['task']}"
     except (OSError, ValueError, KeyError):
         return ""
-
-
-def _count(episodes: int) -> str:
-    return f"{episodes} demonstration{'' if episodes == 1 else 's'}"

@@ -17,6 +17,7 @@ from prism_motor._extras import missing_extra
 from prism_motor.manipulation.environment import (
     Array,
     BasicEnvironment,
+    Expert,
     Image,
     Observation,
     Physics,
@@ -189,8 +190,8 @@ class MetaWorldEnvironment(BasicEnvironment):
         self._env.close()
 
 
-class MetaWorldExpert:
-    """Meta-World's own policy for the task of an environment; nothing in it is random.
+class MetaWorldExpert(Expert):
+    """Meta-World's own policy for the task of an environment; it looks at the present alone.
 
     Args:
         environment: What it acts in.
@@ -199,11 +200,8 @@ class MetaWorldExpert:
     def __init__(self, environment: MetaWorldEnvironment) -> None:
         from metaworld.policies import ENV_POLICY_MAP
 
-        self.environment = environment
+        super().__init__(environment)
         self._policy: Any = ENV_POLICY_MAP[environment.task.name]()
-
-    def reset(self) -> None:
-        """Nothing to forget: the policies look at the present alone."""
 
     def act(self) -> NDArray[np.float32]:
         """Return the next action, in [-1, 1]."""

@@ -141,7 +141,9 @@ def test_what_is_not_prepared_is_refused_with_the_command(clean, small):
     with pytest.raises(NotPreparedError, match=r"config file .* Run: prism libero prepare"):
         ensure_prepared()
     prepare(small, link=False)
-    with pytest.raises(NotPreparedError, match=r"files are missing, e\.g\. \*/akita_black_bowl.xml"):
+    with pytest.raises(
+        NotPreparedError, match=r"files are missing, e\.g\. \*/akita_black_bowl.xml"
+    ):
         ensure_prepared()
     (clean / "cache" / "assets").rename(clean / "gone")
     with pytest.raises(NotPreparedError, match="--assets FILE"):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from prism_motor.manipulation.environment import NoExpertError
+from prism_motor.manipulation.environment import Expert, NoExpertError
 from prism_motor.manipulation.suites.libero.environment import LiberoEnvironment
 from prism_motor.manipulation.suites.libero.experts.articulated import (
     DOORS,
@@ -190,7 +190,7 @@ def steer(hand: Pose, command: Command, gains: Gains) -> NDArray[np.float64]:
     )
 
 
-class LiberoExpert:
+class LiberoExpert(Expert):
     """Works on the goals that are not met yet until all are; tries again what failed.
 
     Args:
@@ -199,7 +199,7 @@ class LiberoExpert:
     """
 
     def __init__(self, environment: LiberoEnvironment, *, gains: Gains | None = None) -> None:
-        self.environment = environment
+        super().__init__(environment)
         self.gains = gains or Gains()
         self._scene: LiberoScene | None = None
         self._commands: Skill = iter(())
