@@ -237,7 +237,7 @@ def test_a_video_has_one_image_per_step_and_one_more():
     pictures = []
     try:
         outcome, _ = run_episode(
-            environment, Scripted(environment), initial_state=2, film=pictures.append
+            environment, Scripted(environment), initial_state=2, on_frame=pictures.append
         )
     finally:
         environment.close()

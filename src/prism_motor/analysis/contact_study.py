@@ -130,7 +130,7 @@ class _Recorder:
             seed=1000 * self.config.seed + state,
             corrector=self.corrector,
             linger=self.config.linger,
-            film=film,
+            on_frame=film,
         )
         return Episode(state, outcome, trace, diagnose(trace))
 

@@ -29,7 +29,7 @@ from prism_motor.nn.checks import check_choice
 from prism_motor.runs.configs import from_dict
 
 SOURCES = ("actuators", "contacts")
-"""Where the force comes from: what the arm itself feels, or what only a simulator knows."""
+"""Where the force comes from: what the arm feels, or what only a simulator knows."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def exerted_force(jacobian: Array, torques: Array, damping: float = 1e-4) -> Arr
 
 
 def check_joints(jacobian: Array) -> None:
-    """Raise unless an arm has joints whose torques tell of forces."""
+    """Raise unless an arm has joints whose torques show forces."""
     if not jacobian.size:
         raise InputError(
             "The force cannot be estimated: this arm has no actuated joints (a mocap body moves "
@@ -134,7 +134,7 @@ class ComplianceCorrector:
     """``a[:3] - clip(k_f f_{t-d})``, where f is what the hand exerts on the world.
 
     Pressing on a table, f points down and the action is raised. Every step the force is measured,
-    noise is added, and the moving average goes on; what is used is the average of d steps ago, and
+    noise is added, and the moving average is updated; what is used is the average of d steps ago, and
     nothing in the first d steps. Call :meth:`reset` before every episode.
 
     Args:

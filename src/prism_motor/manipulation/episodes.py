@@ -116,7 +116,7 @@ class EpisodeRunner:
             perturbation=self.perturbation,
             corrector=self.corrector,
             linger=self.protocol.linger,
-            film=pictures.append if filmed else None,
+            on_frame=pictures.append if filmed else None,
         )
         if self.extras.traces:
             _write_arrays(self.files.trace(state), asdict(trace))

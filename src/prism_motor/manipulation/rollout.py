@@ -137,7 +137,7 @@ def run_episode(
     perturbation: Perturbation | None = None,
     corrector: Corrector | None = None,
     linger: int = 0,
-    film: Callable[[Image], None] | None = None,
+    on_frame: Callable[[Image], None] | None = None,
 ) -> tuple[HandlingOutcome, ContactTrace]:
     """Run a policy from one initial state.
 
@@ -149,8 +149,8 @@ def run_episode(
         seed: Seed of the policy's and the perturbation's noise.
         perturbation: How the episode is disturbed.
         corrector: What changes actions at execution time.
-        linger: Steps to go on after success; they count in the trace alone.
-        film: Given an image at the beginning and after every step.
+        linger: Steps to continue after success; they count in the trace alone.
+        on_frame: Given an image at the beginning and after every step.
     """
     # Begin: everything random in the episode follows from its seeds.
     disturber = Disturber(perturbation or Perturbation(), seed)
@@ -166,8 +166,8 @@ def run_episode(
     errors: list[tuple[float, float]] = []
     solved_at, timeout = None, False
     while not (timeout if solved_at is None else len(actions) >= solved_at + linger):
-        if film is not None:
-            film(environment.frame())
+        if on_frame is not None:
+            on_frame(environment.frame())
         # What the policy wants, of what it gets to see; then what becomes of it.
         wanted = np.clip(actor.act(disturber.observe(observation)), -1.0, 1.0)
         action = disturber.execute(wanted)
@@ -188,8 +188,8 @@ def run_episode(
         observation, before, timeout = step.observation, after, step.timeout
         if step.success and solved_at is None:
             solved_at = len(actions)
-    if film is not None:
-        film(environment.frame())
+    if on_frame is not None:
+        on_frame(environment.frame())
     # Steps after success are in the trace, but count in no measure.
     counted = len(actions) if solved_at is None else solved_at
     means = np.mean(errors[:counted], axis=0)

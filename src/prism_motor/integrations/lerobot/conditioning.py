@@ -147,7 +147,7 @@ class ConditionerFields:
                 check_choice(name, getattr(self, name), NORMS)
 
     def conditioner_traits(self) -> dict[str, object]:
-        """Return what tells this conditioner from others: the fields that matter to it."""
+        """Return what distinguishes this conditioner from others: the fields that matter to it."""
         names: list[str] = ["mlp_size"] if self.conditioner == "mlp" else []
         if self.conditioner == "prism" or (self.conditioner, self.mlp_size) == ("mlp", "matched"):
             names += ["prism_interaction", "prism_degree", "prism_latent"]

@@ -130,7 +130,7 @@ def _open(source: str | Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _check_origin(root: Path, task: Task) -> None:
-    """Refuse demonstrations of ours that show another task."""
+    """Refuse demonstrations that prism recorded of another task."""
     file = root / ORIGIN
     if not file.is_file():
         return

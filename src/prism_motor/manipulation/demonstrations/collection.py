@@ -1,4 +1,4 @@
-"""Collecting demonstrations: interrupted at any time, it goes on where it stopped.
+"""Collecting demonstrations: interrupted at any time, it continues where it stopped.
 
 Every attempt has its own seed, so a collection that was interrupted ends with the same episodes as
 one that was not. Attempts are kept beside the dataset until all are there::
@@ -167,7 +167,7 @@ class DemonstrationCollection:
         return list(islice(free, max(0, missing)))
 
     def finish(self, report: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Write the dataset, remove the attempts and return what the dataset says of itself."""
+        """Write the dataset, remove the attempts and return what the dataset says about its origin."""
         environment = _make_environment(self.task, self.config)
         try:
             features = make_features(environment, images=self.config.image_size > 0)
@@ -234,7 +234,7 @@ def _make_environment(task: Task, config: CollectionConfig) -> Environment:
 
 
 def _describe(out: Path) -> str:
-    """Say what a folder holds, if it is a dataset of ours."""
+    """Say what a folder holds, if it is a dataset that prism wrote."""
     try:
         found = json.loads((out / ORIGIN).read_text())["collection"]
         return f" with {demonstrations(found['episodes'])} of {found['suite']} {found['task']}"

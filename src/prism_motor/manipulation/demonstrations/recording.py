@@ -48,7 +48,7 @@ def record_demonstration(
         environment: Where it acts.
         expert: Who acts.
         seed: Seed of the reset and the noise.
-        hold: Steps to go on after success, so that the last steps before it can be learned from
+        hold: Steps to continue after success, so that the last steps before it can be learned from
             with a whole chunk of actions.
         images: Whether images are recorded.
         noise: Standard deviation of what is added to the actions of the hand when they are
@@ -69,7 +69,7 @@ def record_demonstration(
         executed = np.clip(action + spread * random.standard_normal(len(spread)), -1.0, 1.0)
         step = environment.step(executed.astype(np.float32), images=images)
         observation = step.observation
-        # After success the demonstration goes on for a few steps; at the horizon it has failed.
+        # After success the demonstration continues for a few steps; at the horizon it has failed.
         if left is not None:
             left -= 1
         elif step.success:

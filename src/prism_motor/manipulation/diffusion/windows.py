@@ -58,7 +58,7 @@ class TrainingWindows:
 def draw_samples(count: int, size: int, seed: int, update: int) -> Tensor:
     """Return the samples of one update: every sample once, then all again in another order.
 
-    The result depends on the arguments alone, so training goes on anywhere without a memory of
+    The result depends on the arguments alone, so training resumes anywhere without a record of
     what was drawn.
 
     Args:

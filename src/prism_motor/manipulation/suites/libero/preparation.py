@@ -53,7 +53,7 @@ class Preparation:
     missing: tuple[str, ...]
     """Files of the assets that the tasks need and that are not there."""
     linked: bool
-    """Whether LIBERO finds the assets by itself, so that LeRobot's own commands run too."""
+    """Whether LIBERO finds the assets on its own, so that LeRobot's own commands run too."""
 
     @property
     def ready(self) -> bool:
@@ -106,7 +106,7 @@ def prepare(assets: Path | None = None, *, link: bool = True) -> Preparation:
     Args:
         assets: An archive or a folder of assets. Without it, assets that are complete stay, and
             otherwise they are fetched from the hub.
-        link: Make LIBERO itself find them too, by a link in its package.
+        link: Make LIBERO find them too, by a link in its package.
     """
     state = check()
     if state.config_problem:
@@ -121,7 +121,7 @@ def prepare(assets: Path | None = None, *, link: bool = True) -> Preparation:
 
 
 def ensure_prepared() -> None:
-    """Refuse to go on, with the command that helps, unless LIBERO is prepared."""
+    """Raise, with the command that helps, unless LIBERO is prepared."""
     problem = _config_problem(config_file())
     if problem:
         raise NotPreparedError(f"LIBERO's config file {config_file()} {problem}. Run: {COMMAND}")
@@ -271,7 +271,7 @@ def _move(folder: Path, target: Path) -> None:
 
 
 def download_assets(target: Path) -> None:
-    """Fetch the assets from the hub; an interrupted download goes on where it was."""
+    """Fetch the assets from the hub; an interrupted download continues where it stopped."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:

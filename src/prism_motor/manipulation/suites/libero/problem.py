@@ -76,7 +76,7 @@ class LiberoProblem:
     def reset(self, seed: int, initial_state: int | None = None) -> None:
         """Place everything at random, then at a fixed initial state if one is given.
 
-        Fixtures such as cabinets are no part of the fixed states: they follow ``seed``.
+        Fixtures such as cabinets are not part of the fixed states: they follow ``seed``.
         """
         for attempt in range(100):
             # The first draw is LIBERO's for that seed; others must not be those of other seeds.
@@ -141,7 +141,7 @@ class LiberoStepper:
     """Applies actions to a LIBERO problem.
 
     Args:
-        problem: LIBERO's own environment; it may be reset without telling, but not reloaded.
+        problem: LIBERO's own environment; it may be reset at any time, but not reloaded.
     """
 
     def __init__(self, problem: Any) -> None:
@@ -178,7 +178,7 @@ class LiberoStepper:
         bad = mujoco.mjtWarning
         for kind in (bad.mjWARN_BADQPOS, bad.mjWARN_BADQVEL, bad.mjWARN_BADQACC):
             if data.warning[kind.value].number:
-                # MuJoCo has set everything to its origin and would go on from there.
+                # MuJoCo has set everything to its origin and would continue from there.
                 raise FloatingPointError("The simulation of LIBERO diverged; reset it.")
 
     def _inform(self, controller: Any) -> None:
