@@ -15,11 +15,11 @@ class PointOnTable(BasicEnvironment):
     control_seconds = 0.1
 
     def place(self, random):  # begin an episode; draw from these random numbers alone
-        self.point, self.goal = random.uniform(-0.5, 0.5, (2, 2))
+        self.point, self.goal = np.zeros(2), random.uniform(-0.5, 0.5, 2)
 
     def advance(self, action):  # one control step; True: the task is solved
         self.point = self.point + STEP * action
-        return np.linalg.norm(self.goal - self.point) < 0.03
+        return np.linalg.norm(self.goal - self.point) < 0.05
 
     def observe(self, images):
         return Observation(self.point.astype(np.float32), self.goal.astype(np.float32))
@@ -33,7 +33,7 @@ class PointOnTable(BasicEnvironment):
 
 class StraightLine(Expert):
     def act(self):
-        return np.clip((self.environment.goal - self.environment.point) / STEP, -1, 1)
+        return np.clip(5 * (self.environment.goal - self.environment.point), -1, 1)
 
 
-register_suite(Suite("my_suite", lambda: [REACH], PointOnTable, StraightLine))
+MY_SUITE = register_suite(Suite("my_suite", lambda: [REACH], PointOnTable, StraightLine))

@@ -166,8 +166,8 @@ def test_a_registered_suite_is_recorded_learned_and_evaluated(my_suite, tmp_path
 
 
 @pytest.mark.slow
-def test_a_policy_for_a_registered_suite_solves_it_in_processes_too(my_suite, tmp_path):
+def test_processes_know_a_registered_suite_too(my_suite, tmp_path):
     pytest.importorskip("lerobot", reason="LeRobot is not installed")
-    run = train(tmp_path, 400, **{"network.widths": [32, 64]})
-    solved = [outcome.success for outcome in evaluate(run, 8, workers=1).values()]
-    assert sum(solved) >= 7
+    run = train(tmp_path, 100, **{"network.widths": [16, 32]})
+    here = evaluate(run, 2)
+    assert evaluate(run, 2, workers=1) == here
