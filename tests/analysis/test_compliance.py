@@ -6,8 +6,7 @@ from prism_motor.analysis.compliance import SweepConfig, make_finding, run_sweep
 from prism_motor.analysis.study import write_finding
 from prism_motor.analysis.subjects import load_same_task
 from prism_motor.cli import main
-from prism_motor.manipulation.compliance import find_compliance
-from prism_motor.manipulation.compliance.sweep import choose
+from prism_motor.manipulation.compliance import choose_trial, find_compliance
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def test_settings_are_tried_from_the_same_random_resets(subjects, short_scene, t
     finding = make_finding(trials, subjects, config)
     (file,) = write_finding("compliance", finding, config, [], tmp_path)
     data = json.loads(file.read_text())
-    assert find_compliance(str(file)) == choose(trials).config
+    assert find_compliance(str(file)) == choose_trial(trials).config
     assert sum("*" in row[0] for row in data["table"]["rows"]) == 1
     assert data["runs"][0]["arm"] == "linear"
     assert "none of the fixed initial states" in data["caption"]

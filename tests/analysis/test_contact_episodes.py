@@ -10,7 +10,7 @@ from prism_motor.analysis.contact_episodes import (
 )
 from prism_motor.analysis.contact_figure import crop
 from prism_motor.manipulation.contact import ContactTrace, diagnose
-from prism_motor.manipulation.rollout import Outcome
+from prism_motor.manipulation.rollout import HandlingOutcome
 
 DT = 0.05
 
@@ -27,7 +27,7 @@ def make_episode(force, success=True, state=0):
         force=np.zeros((len(force), 3)),
         largest_force=force,
     )
-    outcome = Outcome(success, len(force), 0.0, 0.0, 0.0)
+    outcome = HandlingOutcome(success, len(force), 0.0, 0.0, 0.0)
     return ContactEpisode(state, outcome, trace, diagnose(trace))
 
 

@@ -14,9 +14,11 @@ from prism_motor.analysis.subjects import Subject, load_same_task
 from prism_motor.manipulation.compliance import (
     ComplianceConfig,
     ComplianceCorrector,
+    ComplianceGrid,
+    ComplianceTrial,
+    choose_trial,
     make_corrector,
 )
-from prism_motor.manipulation.compliance.sweep import Grid, Trial, choose
 from prism_motor.manipulation.contact import AFTER, diagnose
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
@@ -51,9 +53,9 @@ class SweepConfig:
             raise InputError(f"Sweep: the seed must not be negative, got {self.seed}.")
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> ComplianceGrid:
         """What is tried, each value with each."""
-        return Grid(self.gains, self.smoothings, self.clips)
+        return ComplianceGrid(self.gains, self.smoothings, self.clips)
 
 
 def run_sweep(
@@ -61,7 +63,7 @@ def run_sweep(
     environment: Environment,
     config: SweepConfig,
     report: Report = silent,
-) -> list[Trial]:
+) -> list[ComplianceTrial]:
     """Try every setting around the same policies from the same random resets.
 
     Args:
@@ -79,7 +81,7 @@ def run_sweep(
         successes = [success for part in found for success, _ in part]
         impulses = [i for part in found for success, i in part if success and i is not None]
         impulse = float(np.mean(impulses)) if impulses else None
-        trials.append(Trial(setting, len(successes), sum(successes), impulse))
+        trials.append(ComplianceTrial(setting, len(successes), sum(successes), impulse))
     return trials
 
 
@@ -104,9 +106,9 @@ def _run(
     return found
 
 
-def make_table(trials: Sequence[Trial]) -> ResultTable:
+def make_table(trials: Sequence[ComplianceTrial]) -> ResultTable:
     """Return the trials as a table; the chosen one has a star."""
-    best = choose(trials)
+    best = choose_trial(trials)
     rows = [
         [
             f"{trial.config.gain:g}{' *' if trial is best else ''}",
@@ -120,7 +122,7 @@ def make_table(trials: Sequence[Trial]) -> ResultTable:
     return ResultTable(["k_f, 1/N", "EMA", "clip", "solved", "impulse, N s"], rows)
 
 
-def _caption(trials: Sequence[Trial], config: SweepConfig) -> str:
+def _caption(trials: Sequence[ComplianceTrial], config: SweepConfig) -> str:
     """Say what was compared and how the choice was made."""
     return (
         f"{config.baseline}: {len(trials)} settings, {trials[0].episodes} episodes each from the "
@@ -145,7 +147,7 @@ def _run_study(subjects: Sequence[Subject], config: SweepConfig, report: Report)
 
 
 def make_finding(
-    trials: Sequence[Trial], subjects: Sequence[Subject], config: SweepConfig
+    trials: Sequence[ComplianceTrial], subjects: Sequence[Subject], config: SweepConfig
 ) -> Finding:
     """Return the trials and the choice; ``chosen`` is what ``prism eval`` reads."""
     return Finding(
@@ -153,7 +155,7 @@ def make_finding(
         caption=_caption(trials, config),
         tables={"": make_table(trials)},
         data={
-            "chosen": to_dict(choose(trials).config),
+            "chosen": to_dict(choose_trial(trials).config),
             "trials": [asdict(trial) for trial in trials],
             "runs": [subject.about for subject in subjects],
         },

@@ -28,8 +28,8 @@ from prism_motor.manipulation.compliance import compliance_label, find_complianc
 from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD, diagnose
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
-from prism_motor.manipulation.environment import Environment, Image
-from prism_motor.manipulation.rollout import Actor, run_episode
+from prism_motor.manipulation.environment import Environment, HandlingActor, Image
+from prism_motor.manipulation.rollout import run_episode
 from prism_motor.manipulation.tasks import Task
 from prism_motor.nn.checks import check_size
 from prism_motor.statistics import wilson
@@ -145,7 +145,7 @@ class _Recorder:
         self, contender: ContactContender, environment: Environment, config: ContactConfig
     ) -> None:
         self.environment, self.config = environment, config
-        self.actor: Actor = PolicyActor(contender.subject.policy)
+        self.actor: HandlingActor = PolicyActor(contender.subject.policy)
         name = contender.compliance
         self.corrector = None if name is None else make_corrector(name, environment)
 
@@ -158,7 +158,7 @@ class _Recorder:
             seed=1000 * self.config.seed + state,
             corrector=self.corrector,
             linger=self.config.linger,
-            film=film,
+            on_frame=film,
         )
         return ContactEpisode(state, outcome, trace, diagnose(trace))
 

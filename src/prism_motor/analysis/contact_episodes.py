@@ -11,7 +11,7 @@ import numpy as np
 from prism_motor.analysis.subjects import ArmMean, mean_over_seeds
 from prism_motor.manipulation.contact import AFTER, BEFORE, Contact, ContactTrace, align
 from prism_motor.manipulation.environment import Array, Image
-from prism_motor.manipulation.rollout import Outcome
+from prism_motor.manipulation.rollout import HandlingOutcome
 from prism_motor.statistics import bootstrap
 
 SHOWN = (-BEFORE, 0, AFTER)
@@ -24,7 +24,7 @@ class ContactEpisode:
 
     initial_state: int
     """Which of the fixed initial states it began in."""
-    outcome: Outcome
+    outcome: HandlingOutcome
     """Success and the rest of an evaluation."""
     trace: ContactTrace
     """Forces and motion, step by step."""

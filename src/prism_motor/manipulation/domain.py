@@ -13,9 +13,9 @@ from prism_motor.domains import Domain, Evaluator, Key, Preparation, Trainer
 from prism_motor.manipulation.config import HandlingEvaluation, HandlingTask, ManipulationConfig
 from prism_motor.manipulation.demonstrations.preparation import DemonstrationSettings
 from prism_motor.manipulation.episodes import EpisodeFiles, EpisodeRunner, HandlingEpisode
-from prism_motor.manipulation.perturbations import PERTURBATIONS, find_perturbation
 from prism_motor.manipulation.presets import ARMS, PRESETS, make_config
 from prism_motor.manipulation.reporting import MEASURES, HandlingReport
+from prism_motor.manipulation.rollout import PERTURBATIONS, find_perturbation
 from prism_motor.runs.layout import PRETRAINED
 
 if TYPE_CHECKING:

@@ -33,11 +33,11 @@ from prism_motor.manipulation.contact import (
     first_contact,
 )
 from prism_motor.manipulation.data import environment_of
-from prism_motor.manipulation.demonstrations.features import STATE
+from prism_motor.manipulation.demonstrations.dataset import STATE
 from prism_motor.manipulation.diffusion.network import make_policy
 from prism_motor.manipulation.diffusion.policy import Policy, PolicyActor
-from prism_motor.manipulation.environment import Environment, Observation
-from prism_motor.manipulation.rollout import Actor, run_episode
+from prism_motor.manipulation.environment import Environment, HandlingActor, Observation
+from prism_motor.manipulation.rollout import run_episode
 from prism_motor.nn.checks import check_size
 
 TARGETS = (
@@ -176,7 +176,7 @@ def untrained_policy(policy: Policy) -> Policy:
 class _Watched:
     """An actor whose observations are kept."""
 
-    def __init__(self, actor: Actor) -> None:
+    def __init__(self, actor: HandlingActor) -> None:
         self.actor = actor
         self.states: list[np.ndarray] = []
 

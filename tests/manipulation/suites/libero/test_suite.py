@@ -1,8 +1,7 @@
 import pytest
 
-from prism_motor.manipulation.make import make_environment
 from prism_motor.manipulation.suites.libero.preparation import NotPreparedError
-from prism_motor.manipulation.tasks import find_task, list_tasks
+from prism_motor.manipulation.tasks import find_task, list_tasks, make_environment
 
 pytest.importorskip("libero", reason="hf-libero is not installed")
 

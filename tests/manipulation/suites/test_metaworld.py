@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from prism_motor.manipulation.make import make_environment, make_expert
-from prism_motor.manipulation.tasks import find_task, list_tasks
+from prism_motor.manipulation.tasks import find_task, list_tasks, make_environment, make_expert
 
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 

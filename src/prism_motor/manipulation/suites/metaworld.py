@@ -1,21 +1,34 @@
-"""One Meta-World task as an environment of ours."""
+"""Meta-World 3: fifty tasks of one arm, with scripted policies and without downloads."""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import json
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
-from prism_motor.manipulation.drawing import Drawing
-from prism_motor.manipulation.environment import Array, Image, Observation, Physics, Step
-from prism_motor.manipulation.forces import contact_forces
-from prism_motor.manipulation.tasks import Task
+from prism_motor.manipulation.environment import (
+    Array,
+    BasicEnvironment,
+    Expert,
+    Image,
+    Observation,
+    Physics,
+)
+from prism_motor.manipulation.sensing import CameraRenderer, contact_forces
+from prism_motor.manipulation.tasks import Suite, Task
 from prism_motor.nn.checks import check_choice
 from prism_motor.sim.scene import import_mujoco
+
+HORIZON = 500
+"""Control steps of an episode, for every task."""
 
 CAMERAS = ("corner2", "gripperPOV")
 """Cameras that policies see by default: one on the table, one in the hand."""
@@ -25,17 +38,32 @@ _HAND = ("hand", "rightclaw", "rightpad", "leftclaw", "leftpad")
 _CORNER = (0.75, 0.075, 0.7)
 """Where LeRobot and earlier work put corner2, nearer to the table."""
 _UPSIDE_DOWN = ("corner", "corner2", "corner3")
-_EVALUATION, _RANDOM = 0, 1
-"""Streams of random numbers: the fixed initial states and everything else never meet."""
 
 
-class MetaWorldEnvironment:
+@functools.cache
+def list_tasks() -> tuple[Task, ...]:
+    """Return all tasks, numbered and instructed as in LeRobot."""
+    # The file is read without importing LeRobot, which takes seconds.
+    package = importlib.util.find_spec("lerobot")
+    if package is None or package.origin is None:
+        cause = ImportError("No module named 'lerobot'", name="lerobot")
+        raise missing_extra("Meta-World", "manipulation", cause)
+    file = Path(package.origin).parent / "envs" / "metaworld_config.json"
+    known = json.loads(file.read_text())
+    instructions = known["TASK_DESCRIPTIONS"]
+    return tuple(
+        Task("metaworld", index, name, instructions[name], HORIZON)
+        for name, index in sorted(known["TASK_NAME_TO_ID"].items(), key=lambda item: item[1])
+    )
+
+
+class MetaWorldEnvironment(BasicEnvironment):
     """A Meta-World scene: a Sawyer arm whose hand is moved by a mocap body.
 
     The state is the hand's position, the opening of the gripper (0 to 1) and seven joint angles;
     the objects are poses of one or two things (a position, and a quaternion in the order that the
-    task gives it) and the goal. Actions move the hand (up to 1 cm an axis and step) and close the
-    fingers.
+    task gives it) and the goal. Actions move the hand (up to 1 cm per axis and step) and close
+    the fingers.
 
     Args:
         task: Which task.
@@ -46,7 +74,6 @@ class MetaWorldEnvironment:
 
     action_names: tuple[str, ...] = ("x", "y", "z", "gripper")
     state_names: tuple[str, ...] = ("hand_x", "hand_y", "hand_z", "gripper_opening", *_JOINTS)
-    initial_states = 50
 
     def __init__(
         self,
@@ -60,9 +87,7 @@ class MetaWorldEnvironment:
             from metaworld.env_dict import ALL_V3_ENVIRONMENTS
         except ImportError as error:
             raise missing_extra("Meta-World", "manipulation", error) from error
-        self.task = task
-        self.cameras, self.image_size = tuple(cameras), image_size
-        self._seeds = np.random.default_rng(seed)
+        super().__init__(task, cameras=cameras, image_size=image_size, seed=seed)
         self._env: Any = ALL_V3_ENVIRONMENTS[task.name]()
         self._env.max_path_length = np.inf  # the horizon is counted here, and may be passed
         self._env._set_task_called = True
@@ -78,9 +103,8 @@ class MetaWorldEnvironment:
         self._hand = [model.body(name).id for name in _HAND]
         self._qpos = np.array([model.joint(name).qposadr[0] for name in _JOINTS])
         self._dofs = np.array([model.joint(name).dofadr[0] for name in _JOINTS])
-        self._drawing: Drawing | None = None
-        self._steps = 0
-        self.reset(seed=0, images=False)
+        self._renderer: CameraRenderer | None = None
+        self.reset(seed=0, images=False)  # only then is it known how many objects there are
         objects = (len(self._objects()) - 3) // 7
         pose = ("x", "y", "z", "q0", "q1", "q2", "q3")
         self.object_names = (
@@ -88,38 +112,23 @@ class MetaWorldEnvironment:
             "goal_x", "goal_y", "goal_z",
         )  # fmt: skip
 
-    def reset(
-        self, *, seed: int | None = None, initial_state: int | None = None, images: bool = True
-    ) -> Observation:
-        """Start an episode, at random from ``seed`` or at one of the fixed initial states."""
-        if initial_state is not None and not 0 <= initial_state < self.initial_states:
-            raise InputError(
-                f"Meta-World has initial states 0 to {self.initial_states - 1}, "
-                f"got {initial_state}."
-            )
-        if initial_state is not None:
-            entropy = [_EVALUATION, initial_state]
-        else:
-            entropy = [_RANDOM, int(self._seeds.integers(2**62)) if seed is None else seed]
-        self._env.np_random = np.random.default_rng([*entropy, self.task.index])
+    def place(self, random: np.random.Generator) -> None:
+        """Put everything where an episode begins."""
+        self._env.np_random = random
         # Meta-World's reset places things twice and some tasks draw until a place is good, so the
         # draw comes first and is kept for the reset.
         self._env._freeze_rand_vec = False
         self._env.reset_model()
         self._env._freeze_rand_vec = True
         self._raw, _ = self._env.reset()
-        self._steps = 0
-        return self._observe(images)
 
-    def step(self, action: NDArray[np.floating], *, images: bool = True) -> Step:
-        """Apply one action in [-1, 1]; draw images only when they are asked for."""
-        clipped = np.clip(np.asarray(action, dtype=np.float32), -1.0, 1.0)
-        self._raw, _, _, _, info = self._env.step(clipped)
-        self._steps += 1
-        return Step(self._observe(images), bool(info["success"]), self._steps >= self.task.horizon)
+    def advance(self, action: NDArray[np.float32]) -> bool:
+        """Simulate one control step; return whether the task is solved now."""
+        self._raw, _, _, _, info = self._env.step(action)
+        return bool(info["success"])
 
-    def target(self) -> tuple[Array, Array]:
-        """Return where the hand is drawn to: position and quaternion (w x y z) of the mocap."""
+    def commanded_pose(self, before: Physics, action: NDArray[np.floating]) -> tuple[Array, Array]:
+        """Return where the hand is pulled to: position and quaternion (w x y z) of the mocap."""
         data = self._env.data
         turn = data.mocap_quat[0]
         return data.mocap_pos[0].copy(), turn / np.linalg.norm(turn)
@@ -128,7 +137,8 @@ class MetaWorldEnvironment:
         """Return what Meta-World's own policies look at (39 values, with the goal)."""
         return self._raw
 
-    def _observe(self, images: bool) -> Observation:
+    def observe(self, images: bool) -> Observation:
+        """Return what a policy may see now, with images where they are asked for."""
         data = self._env.data
         state = np.concatenate([self._raw[:4], data.qpos[self._qpos]]).astype(np.float32)
         drawn = {camera: self._draw(camera, self.image_size) for camera in self.cameras * images}
@@ -163,18 +173,49 @@ class MetaWorldEnvironment:
         )
 
     def frame(self, size: int = 256) -> Image:
-        """Draw the first camera at ``size``, for films."""
+        """Draw the first camera at ``size``, for videos."""
         return self._draw(self.cameras[0] if self.cameras else CAMERAS[0], size)
 
     def _draw(self, camera: str, size: int) -> Image:
-        if self._drawing is None:
-            self._drawing = Drawing(self._env.model, max(size, self.image_size))
-        picture = self._drawing.draw(self._env.data, camera, size)
-        return np.ascontiguousarray(picture[::-1, ::-1] if camera in _UPSIDE_DOWN else picture)
+        if self._renderer is None:
+            self._renderer = CameraRenderer(self._env.model, max(size, self.image_size))
+        image = self._renderer.render(self._env.data, camera, size)
+        return np.ascontiguousarray(image[::-1, ::-1] if camera in _UPSIDE_DOWN else image)
 
     def close(self) -> None:
         """Free the simulator and its renderer."""
-        if self._drawing is not None:
-            self._drawing.close()
-            self._drawing = None
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
         self._env.close()
+
+
+class MetaWorldExpert(Expert):
+    """Meta-World's own policy for the task of an environment; it looks at the present alone.
+
+    Args:
+        environment: What it acts in.
+    """
+
+    def __init__(self, environment: MetaWorldEnvironment) -> None:
+        from metaworld.policies import ENV_POLICY_MAP
+
+        super().__init__(environment)
+        self._policy: Any = ENV_POLICY_MAP[environment.task.name]()
+
+    def act(self) -> NDArray[np.float32]:
+        """Return the next action, in [-1, 1]."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it wants to move faster than is possible
+            action = self._policy.get_action(self.environment.raw_observation())
+        return np.clip(action, -1.0, 1.0).astype(np.float32)
+
+
+METAWORLD = Suite(
+    name="metaworld",
+    list_tasks=list_tasks,
+    environment=MetaWorldEnvironment,
+    expert=MetaWorldExpert,
+    cameras=CAMERAS,
+)
+"""The suite; a mocap body moves its arm, so it has no stiffness."""

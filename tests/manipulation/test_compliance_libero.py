@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from prism_motor.manipulation.compliance import make_corrector
-from prism_motor.manipulation.compliance.force import contact_force, estimated_force, exerted_force
-from prism_motor.manipulation.make import make_environment
-from prism_motor.manipulation.tasks import find_task
+from prism_motor.manipulation.compliance import (
+    contact_force,
+    estimated_force,
+    exerted_force,
+    make_corrector,
+)
+from prism_motor.manipulation.tasks import find_task, make_environment
 
 DOWN = np.array([0, 0, -0.6, 0, 0, 0, -1.0])
 

@@ -1,5 +1,7 @@
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -7,9 +9,81 @@ from prism_motor.manipulation.compliance import (
     COMPLIANCE,
     ComplianceConfig,
     ComplianceCorrector,
+    ComplianceGrid,
+    ComplianceTrial,
+    choose_trial,
+    compliance_label,
+    contact_force,
+    estimated_force,
+    exerted_force,
     find_compliance,
 )
-from tests.manipulation.compliance.arm import PRESSING, Arm
+from tests.manipulation.arm import PRESSING, REST, Arm
+
+
+def test_a_force_is_recovered_from_its_torques():
+    rng = np.random.default_rng(0)
+    jacobian, force = rng.normal(size=(3, 7)), np.array([3.0, -20.0, 8.0])
+    found = exerted_force(jacobian, jacobian.T @ force)
+    np.testing.assert_allclose(found, force, rtol=1e-3)
+
+
+def test_damping_shrinks_what_the_arm_can_hardly_feel():
+    # Along an axis with singular value s, a force is read s^2 / (s^2 + damping) of its size.
+    jacobian = np.diag([1.0, 0.01, 0.0])
+    found = exerted_force(jacobian, jacobian.T @ np.full(3, 5.0), damping=1e-4)
+    np.testing.assert_allclose(found, [5 / 1.0001, 2.5, 0.0])
+
+
+@pytest.mark.parametrize("force", [(20.0, 0, 0), (0, -15.0, 0), (0, 0, -30.0), (8.0, 6.0, 12.0)])
+def test_a_known_force_on_the_hand_is_found_while_the_arm_holds(force):
+    arm = Arm()
+    arm.push(force)
+    arm.hold()
+    physics = arm.physics()
+    # Without friction, at rest, nothing but damping (1e-4) separates estimate and truth.
+    error = estimated_force(physics) + force
+    assert np.linalg.norm(error) < 0.01 * np.linalg.norm(force)
+    # Gravity is several newtons at the hand: it would be read as force if it stayed in.
+    heavy = exerted_force(physics.jacobian[:3], physics.joint_torques)
+    assert np.linalg.norm(heavy + force) > 5.0
+
+
+def test_a_free_arm_feels_nothing():
+    arm = Arm()
+    arm.hold()
+    assert np.linalg.norm(estimated_force(arm.physics())) < 0.02
+
+
+@pytest.mark.parametrize(("friction", "damping"), [(0.3, 0.0), (0.0, 1.0), (0.2, 0.5)])
+def test_in_motion_the_error_is_inertia_drag_and_friction(friction, damping):
+    arm = Arm(friction=friction, damping=damping)
+    arm.hold(seconds=0.5)
+    arm.push((0, 0, -20.0))
+    arm.hold(REST + 0.5, seconds=0.1)
+    physics, data = arm.physics(), arm.data
+    inertia = np.zeros(arm.model.nv)
+    mujoco.mj_mulM(arm.model, data, inertia, data.qacc)
+    missing = inertia - data.qfrc_passive - data.qfrc_constraint
+    expected = exerted_force(physics.jacobian[:3], missing)
+    error = estimated_force(physics) - [0, 0, 20.0]
+    assert np.linalg.norm(error) > 1.0
+    np.testing.assert_allclose(error, expected, atol=0.005 * np.linalg.norm(error))
+
+
+def test_pressing_on_a_table_both_sources_agree():
+    arm = Arm()
+    arm.hold(PRESSING)
+    physics = arm.physics()
+    truth = contact_force(physics)
+    assert truth[2] < -5.0  # what the hand does to the table
+    np.testing.assert_allclose(estimated_force(physics), truth, atol=0.05 * -truth[2])
+
+
+def test_an_arm_without_joints_is_refused():
+    with pytest.raises(ValueError, match="no actuated joints"):
+        exerted_force(np.zeros((3, 0)), np.zeros(0))
+
 
 SENSORLESS, ORACLE = COMPLIANCE["mcc-sensorless"], COMPLIANCE["mcc-oracle"]
 ACTION = np.array([0.2, -0.1, 0.3, 0.4, 0.5, -0.6, 1.0])
@@ -126,3 +200,39 @@ def test_baselines_are_found_by_name():
     assert find_compliance("mcc-oracle") == ORACLE
     with pytest.raises(ValueError, match="mcc-sensorless"):
         find_compliance("mcc-sensorles")
+
+
+def trial(successes, impulse, gain=0.01):
+    return ComplianceTrial(replace(SENSORLESS, gain=gain), 10, successes, impulse)
+
+
+def test_success_comes_first_then_the_impulse():
+    assert choose_trial([trial(7, 1.0), trial(8, 90.0), trial(8, 20.0)]).impulse == 20.0
+    assert choose_trial([trial(9, None), trial(9, 400.0)]).impulse == 400.0
+    first, second = trial(5, 3.0, gain=0.1), trial(5, 3.0, gain=0.2)
+    assert choose_trial([first, second]) is first
+    with pytest.raises(ValueError, match="at least one"):
+        choose_trial([])
+
+
+def test_all_values_are_tried_with_all_others():
+    found = ComplianceGrid(gain=(0.1, 0.2), smoothing=(0.5, 0.6, 0.7), clip=(0.05,)).candidates(
+        SENSORLESS
+    )
+    assert len({(c.gain, c.smoothing) for c in found}) == len(found) == 6
+    assert {(c.delay, c.noise, c.source) for c in found} == {(2, 0.15, "actuators")}
+    assert SENSORLESS in ComplianceGrid().candidates(SENSORLESS)  # the paper's own choice
+
+
+def test_what_was_chosen_can_be_used_as_a_baseline(tmp_path):
+    file = tmp_path / "compliance.json"
+    tuned = replace(SENSORLESS, gain=0.007)
+    file.write_text(json.dumps({"chosen": asdict(tuned)}))
+    assert find_compliance(str(file)) == tuned
+    assert compliance_label(str(file)) == "mcc-sensorless-tuned"
+    assert compliance_label("mcc-oracle") == "mcc-oracle"
+    file.write_text(json.dumps({"chosen": {"gian": 1}}))
+    with pytest.raises(ValueError, match="unknown key 'gian'"):
+        find_compliance(str(file))
+    with pytest.raises(ValueError, match="holds no settings of prism compliance"):
+        find_compliance(str(tmp_path / "none.json"))

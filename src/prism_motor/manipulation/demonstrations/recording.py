@@ -1,4 +1,4 @@
-"""One demonstration, as arrays."""
+"""Recording one demonstration of a scripted expert, and its file."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor.manipulation.environment import Environment, Image, Observation
-from prism_motor.manipulation.expert import Expert
+from prism_motor.manipulation.environment import Environment, Expert, Image, Observation
 
 GRIPPER = "gripper"
 """Name of the action that opens and closes the fingers."""
 
 
 @dataclass(frozen=True)
-class Episode:
+class Demonstration:
     """What was seen and done at every step of a demonstration."""
 
     states: NDArray[np.float32]
@@ -34,7 +33,7 @@ class Episode:
         return len(self.actions)
 
 
-def record(
+def record_demonstration(
     environment: Environment,
     expert: Expert,
     *,
@@ -42,14 +41,14 @@ def record(
     hold: int,
     images: bool,
     noise: float = 0.0,
-) -> Episode | None:
+) -> Demonstration | None:
     """Let an expert act from a random reset; return nothing if it does not solve the task.
 
     Args:
         environment: Where it acts.
         expert: Who acts.
         seed: Seed of the reset and the noise.
-        hold: Steps to go on after success, so that the last steps before it can be learned from
+        hold: Steps to continue after success, so that the last steps before it can be learned from
             with a whole chunk of actions.
         images: Whether images are recorded.
         noise: Standard deviation of what is added to the actions of the hand when they are
@@ -63,19 +62,21 @@ def record(
     expert.reset()
     left = None
     while left is None or left > 0:
+        # What is recorded is what the expert wants; what is executed has noise on it.
         action = expert.act()
         observations.append(observation)
         actions.append(np.asarray(action, dtype=np.float32))
         executed = np.clip(action + spread * random.standard_normal(len(spread)), -1.0, 1.0)
         step = environment.step(executed.astype(np.float32), images=images)
         observation = step.observation
+        # After success the demonstration continues for a few steps; at the horizon it has failed.
         if left is not None:
             left -= 1
         elif step.success:
             left = hold
         elif step.timeout:
             return None
-    return Episode(
+    return Demonstration(
         states=np.stack([seen.state for seen in observations]),
         objects=np.stack([seen.objects for seen in observations]),
         actions=np.stack(actions),
@@ -86,14 +87,14 @@ def record(
     )
 
 
-def save_episode(episode: Episode, file: Path) -> None:
-    """Write an episode to a file that is either whole or not there."""
+def save_demonstration(demonstration: Demonstration, file: Path) -> None:
+    """Write a demonstration to a file that is either whole or not there."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     arrays: dict[str, Any] = {
-        "states": episode.states,
-        "objects": episode.objects,
-        "actions": episode.actions,
-        **{f"image/{camera}": pictures for camera, pictures in episode.images.items()},
+        "states": demonstration.states,
+        "objects": demonstration.objects,
+        "actions": demonstration.actions,
+        **{f"image/{camera}": images for camera, images in demonstration.images.items()},
     }
     try:
         with temporary.open("wb") as stream:
@@ -103,12 +104,12 @@ def save_episode(episode: Episode, file: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load_episode(file: Path) -> Episode:
-    """Read an episode from its file."""
+def load_demonstration(file: Path) -> Demonstration:
+    """Read a demonstration from its file."""
     with np.load(file) as arrays:
         images = {
             name.removeprefix("image/"): arrays[name]
             for name in arrays.files
             if name.startswith("image/")
         }
-        return Episode(arrays["states"], arrays["objects"], arrays["actions"], images)
+        return Demonstration(arrays["states"], arrays["objects"], arrays["actions"], images)
