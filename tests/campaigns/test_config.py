@@ -45,6 +45,7 @@ from .conftest import DOMAINS, TUNING, WALKING, campaign
         ({"tuning": {**TUNING, "fraction": 1.5}}, "at most 1"),
         ({"tuning": {**TUNING, "sweep": {}}}, "nothing to sweep"),
         ({"tuning": {**TUNING, "sweep": {"ppo.epochs": 3}}}, "needs a list"),
+        ({"tuning": {**TUNING, "sweep": {"updates": [1, 2]}}}, "equal updates"),
         ({"tuning": {**TUNING, "sweep": {"task.robot": ["g1", "../../x"]}}}, "part of a folder"),
     ],
 )

@@ -219,6 +219,8 @@ def combinations(campaign: Campaign, arm: Arm) -> list[dict[str, Any]]:
     if not sweep:
         raise CampaignError(f"The tuning of {arm.name} has nothing to sweep: give tuning.sweep.")
     for key, values in sweep.items():
+        if key.removesuffix(".times") == "updates":
+            raise CampaignError(f"The sweep of {arm.name}: all tuning runs have equal updates.")
         if not isinstance(values, list) or not values:
             raise CampaignError(
                 f"The sweep of {arm.name}: {key} needs a list of values, got {values!r}."
