@@ -349,9 +349,11 @@ class Domain(ABC):
         """Run one episode and return it."""
         raise NotImplementedError(f"{type(self).__name__} needs run_episode or evaluator.")
 
-    @abstractmethod
     def evaluation_table(self, found: Mapping[str, Sequence[Any]]) -> str:
         """Write the episodes of all conditions as a table, with a note on how to read it."""
+        from prism_motor.reporting import episode_table
+
+        return episode_table(self.reporting, found)
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
         """Write the policy as files for others; return what to tell the user.

@@ -7,12 +7,14 @@ function of a :class:`ReportSpec`; a domain returns its own as ``Domain.reportin
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from prism_motor._console import text_table
 from prism_motor.runs.configs import to_dict
-from prism_motor.statistics.claims import Measure
+from prism_motor.statistics import Measure, wilson
 
 if TYPE_CHECKING:
     from prism_motor.domains import Domain
@@ -184,3 +186,32 @@ class ReportSpec:
     def portrait(self, found: Mapping[str, str]) -> str:
         """Describe how an arm behaves by its numbers, by field; empty for nothing to say."""
         return ""
+
+
+def episode_table(spec: ReportSpec, found: Mapping[str, Sequence[Any]]) -> str:
+    """Write the episodes of one policy as a table for a terminal, conditions side by side.
+
+    Args:
+        spec: What the domain says about reports.
+        found: Episodes by condition.
+    """
+    rows = [["", *found], ["episodes", *(str(len(episodes)) for episodes in found.values())]]
+    for measure in spec.measures:
+        cells = []
+        for episodes in found.values():
+            values = [v for episode in episodes if (v := measure.value(episode)) is not None]
+            if not values:
+                cells.append("none")
+            elif measure is spec.rate:
+                hits = sum(value > 0 for value in values)
+                low, high = (measure.write(100 * bound) for bound in wilson(hits, len(values)))
+                cells.append(f"{measure.write(statistics.fmean(values))} [{low}, {high}]")
+            else:
+                spread = f" ± {measure.write(statistics.stdev(values))}" if values[1:] else ""
+                cells.append(f"{measure.write(statistics.fmean(values))}{spread}")
+        rows.append([f"{measure.title}, {measure.unit}" if measure.unit else measure.title, *cells])
+    return (
+        f"{text_table(rows)}\n\nMean ± SD over episodes, {spec.rate.title} with its 95 % Wilson "
+        "interval. All episodes are of one trained\npolicy: none of this says how training seeds "
+        "differ."
+    )

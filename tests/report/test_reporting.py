@@ -34,9 +34,6 @@ class Juggling(Domain):
     def load_policy(self, run, step=None):
         raise NotImplementedError
 
-    def evaluation_table(self, found):
-        raise NotImplementedError
-
 
 @pytest.fixture
 def juggling(monkeypatch):
@@ -81,3 +78,23 @@ def test_variants_are_part_of_a_label():
     assert Variant().label("prism") == "prism"
     assert Variant("mcc").label("prism") == "prism + mcc"
     assert Variant("mcc", "Kp 50").label("prism") == "prism + mcc, Kp 50"
+
+
+def test_episodes_of_one_policy_are_a_table():
+    rows = [{"caught": n < 3, "height": 1.0 + n} for n in range(4)]
+    written = Juggling().evaluation_table({"calm": rows, "windy": rows[:1]})
+    lines = written.splitlines()
+    assert lines[0].split() == ["calm", "windy"]
+    assert lines[1].split() == ["episodes", "4", "1"]
+    assert lines[2].split() == [
+        "catches,",
+        "%",
+        "75.0",
+        "[30.1,",
+        "95.4]",
+        "100.0",
+        "[20.7,",
+        "100.0]",
+    ]
+    assert lines[3].split() == ["height,", "m", "2.50", "±", "1.29", "1.00"]
+    assert "none of this says how training seeds differ" in written.replace("\n", " ")
