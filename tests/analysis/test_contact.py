@@ -39,8 +39,8 @@ def test_policies_are_recorded_alone_and_with_baselines(records, subjects):
     for record in records:
         assert [one.initial_state for one in record.episodes] == [0, 1]
         assert all(one.contact is not None for one in record.episodes)
-        assert len(record.pictures) == len(SHOWN)
-        assert np.abs(record.pictures[0].astype(float) - record.pictures[-1]).mean() > 0.1
+        assert len(record.images) == len(SHOWN)
+        assert np.abs(record.images[0].astype(float) - record.images[-1]).mean() > 0.1
 
 
 def test_the_oracle_yields_in_a_real_simulator(records):

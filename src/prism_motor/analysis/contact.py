@@ -108,7 +108,7 @@ def record_contacts(
         contenders: Who acts.
         environment: The task of all of them.
         config: How.
-        report: Called after every episode; one of every contender is repeated for its pictures.
+        report: Called after every episode; one of every contender is repeated for its images.
     """
     for one in contenders:
         check_fit(one.subject.policy, environment)
@@ -126,15 +126,15 @@ def record_contacts(
             episodes.append(recorder.run(state))
             report()
         shown = typical(episodes)
-        pictures = () if shown is None else recorder.pictures(shown)
+        images = () if shown is None else recorder.images(shown)
         report()
         subject = one.subject
         about = {**subject.about, "compliance": one.compliance}
-        records.append(ContactRecord(one.arm, subject.seed, about, tuple(episodes), pictures))
+        records.append(ContactRecord(one.arm, subject.seed, about, tuple(episodes), images))
     return records
 
 
-class _EnoughPictures(Exception):  # noqa: N818
+class _EnoughImages(Exception):  # noqa: N818
     """Ends an episode that is only filmed."""
 
 
@@ -162,19 +162,19 @@ class _Recorder:
         )
         return ContactEpisode(state, outcome, trace, diagnose(trace))
 
-    def pictures(self, episode: ContactEpisode) -> tuple[Image, ...]:
+    def images(self, episode: ContactEpisode) -> tuple[Image, ...]:
         """Run an episode again, which repeats it exactly, and return what is shown of it."""
         assert episode.contact is not None
-        # The first picture is of the start, so the state after step t is in picture t + 1.
+        # The first image is of the start, so the state after step t is in image t + 1.
         at = episode.contact.step + 1
         drawn: list[Image] = []
 
-        def film(picture: Image) -> None:
-            drawn.append(picture)
+        def film(image: Image) -> None:
+            drawn.append(image)
             if len(drawn) > at + SHOWN[-1]:
-                raise _EnoughPictures
+                raise _EnoughImages
 
-        with suppress(_EnoughPictures):
+        with suppress(_EnoughImages):
             self.run(episode.initial_state, film)
         return tuple(drawn[min(max(at + offset, 0), len(drawn) - 1)] for offset in SHOWN)
 

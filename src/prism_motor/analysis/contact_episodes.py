@@ -15,7 +15,7 @@ from prism_motor.manipulation.rollout import HandlingOutcome
 from prism_motor.statistics import bootstrap
 
 SHOWN = (-BEFORE, 0, AFTER)
-"""Steps from the first contact whose pictures are shown."""
+"""Steps from the first contact whose images are shown."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ContactRecord:
     """Where it came from."""
     episodes: tuple[ContactEpisode, ...]
     """All episodes, in the order of their initial states."""
-    pictures: tuple[Image, ...] = field(default=())
+    images: tuple[Image, ...] = field(default=())
     """Of its typical episode at the steps :data:`SHOWN`."""
 
 

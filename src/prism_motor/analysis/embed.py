@@ -74,7 +74,7 @@ class EmbedConfig:
     seconds: float = 6.0
     """How long each walks."""
     samples: int = 100
-    """Samples per condition in the picture."""
+    """Samples per condition in the figure."""
     seed: int = 1000
     """Seed of walks, t-SNE and bootstrap."""
     threads: int = 1
@@ -133,7 +133,7 @@ def embed(subject: Subject, config: EmbedConfig, report: Report = silent) -> Emb
     Args:
         subject: The policy.
         config: Conditions, and how many samples.
-        report: Called after every control step, and once after the picture and the accuracies.
+        report: Called after every control step, and once after the figure and the accuracies.
     """
     policy = subject.policy
     for condition in config.conditions:
@@ -195,7 +195,7 @@ def make_table(found: Sequence[Embedding]) -> ResultTable:
 
 
 def _caption(found: Sequence[Embedding], config: EmbedConfig) -> str:
-    """Say what the numbers and the picture are."""
+    """Say what the numbers and the figure are."""
     names = ", ".join(condition.replace("-", " ") for condition in config.conditions)
     counts = ", ".join(f"{one.samples} of {one.robots} robots" for one in found)
     return (
@@ -206,7 +206,7 @@ def _caption(found: Sequence[Embedding], config: EmbedConfig) -> str:
         f"commands under every condition ({counts} per condition), and robots are predicted by "
         "classifiers that never saw them. Intervals do not cover other trainings. Arms see their "
         "own states and have features of different width: compare each with its raw observation, "
-        f"and at equal width with {COMPONENTS} principal components. Picture: t-SNE of "
+        f"and at equal width with {COMPONENTS} principal components. Figure: t-SNE of "
         f"{config.samples} samples per condition, standardised, {COMPONENTS} principal components, "
         f"perplexity {PERPLEXITY:g}, seed {config.seed}; axes and distances between panels mean "
         "nothing."

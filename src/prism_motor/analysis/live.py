@@ -1,4 +1,4 @@
-"""The strongest products of a policy while it acts, cheap enough for a live picture.
+"""The strongest products of a policy while it acts, cheap enough for a live figure.
 
 ::
 

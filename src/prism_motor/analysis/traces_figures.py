@@ -1,4 +1,4 @@
-"""Pictures of traces: commands and what became of them, and the mechanics of a few steps."""
+"""Figures of traces: commands and what became of them, and the mechanics of a few steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VELOCITIES = {
 """Commands with the quantities that should follow them."""
 
 _MARGIN = 0.3
-"""Room around the commands; what falls is allowed to leave the picture, m/s or rad/s."""
+"""Room around the commands; what falls is allowed to leave the figure, m/s or rad/s."""
 
 _TITLES = ("forward, m/s", "sideways, m/s", "yaw rate, rad/s")
 

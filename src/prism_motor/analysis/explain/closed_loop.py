@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from prism_motor.analysis.explain.products import Parts, Products
+from prism_motor.analysis.study import Report, silent
 from prism_motor.locomotion.evaluation import Protocol, evaluate
 from prism_motor.locomotion.policy import Policy
 from prism_motor.locomotion.summary import Summary, summarise
@@ -90,6 +91,7 @@ def walk(
     seed: int,
     envs: int,
     threads: int = 1,
+    report: Report = silent,
 ) -> Summary:
     """Let robots walk one episode each with other interaction features.
 
@@ -101,15 +103,31 @@ def walk(
         seed: Seed of initial states and commands.
         envs: Robots.
         threads: Threads of the simulation.
+        report: Called for every control step of a whole episode, see :func:`episode_steps`.
     """
+    steps = iter(range(episode_steps(policy)))
 
     def act(observations: Tensor) -> Tensor:
         parts = products.read(observations)
         return products.targets(parts, variant(parts)) / products.action.scale
 
-    protocol = Protocol(envs=envs, episodes=1)
+    def count_step() -> None:
+        if next(steps, None) is not None:
+            report()
+
+    found = evaluate(
+        act, policy.config.task, condition, seed=seed, protocol=Protocol(envs=envs, episodes=1),
+        threads=threads, report=count_step,
+    )  # fmt: skip
+    for _ in steps:  # all have fallen before the end
+        report()
+    return summarise(found)
+
+
+def episode_steps(policy: Policy) -> int:
+    """Return how many control steps an episode has."""
     task = policy.config.task
-    return summarise(evaluate(act, task, condition, seed=seed, protocol=protocol, threads=threads))
+    return round(task.terminations.duration / task.simulation.control_dt)
 
 
 def make_variants(
@@ -125,13 +143,13 @@ def make_variants(
         envs: Robots; each loses its own random set.
         seed: Seed of the random sets.
     """
-    count = products.count
-    without_top = torch.ones(count)
+    total = products.count
+    without_top = torch.ones(total)
     without_top[strongest[:top]] = 0.0
     generator = torch.Generator().manual_seed(seed)
-    without_random = torch.ones(envs, count)
+    without_random = torch.ones(envs, total)
     for row in without_random:
-        row[torch.randperm(count, generator=generator)[:top]] = 0.0
+        row[torch.randperm(total, generator=generator)[:top]] = 0.0
 
     def keeping(keep: Tensor) -> Variant:
         return lambda parts: products.features(parts, keep)
@@ -140,6 +158,6 @@ def make_variants(
         "whole policy": products.features,
         f"without {top} random products": keeping(without_random),
         f"without the {top} strongest": keeping(without_top),
-        "without any product": keeping(torch.zeros(count)),
+        "without any product": keeping(torch.zeros(total)),
         "linear map instead of products": replacement,
     }

@@ -1,4 +1,4 @@
-"""Pictures of an explanation."""
+"""Figures of an explanation."""
 
 from __future__ import annotations
 

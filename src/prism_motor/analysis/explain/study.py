@@ -13,6 +13,7 @@ from prism_motor._errors import InputError
 from prism_motor.analysis.explain.closed_loop import (
     VARIANTS,
     LinearReplacement,
+    episode_steps,
     make_variants,
     walk,
 )
@@ -115,8 +116,9 @@ def explain(
 def count_work(policy: Policy, config: ExplainConfig) -> int:
     """Return how often :func:`explain` reports."""
     count = products_of(policy).count
+    closed_loop = VARIANTS * episode_steps(policy) if config.closed_loop else 0
     on_states = count + len(curve_counts(count)) + len(PAIRS)
-    return _steps(policy, config) + on_states + (VARIANTS if config.closed_loop else 0)
+    return _steps(policy, config) + on_states + closed_loop
 
 
 def _steps(policy: Policy, config: ExplainConfig) -> int:
@@ -179,9 +181,8 @@ def _walk(
     for title, variant in variants.items():
         found[title] = walk(
             policy, products, variant, condition=config.condition, seed=config.seed,
-            envs=config.envs, threads=config.threads,
+            envs=config.envs, threads=config.threads, report=report,
         )  # fmt: skip
-        report(title)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What probes found: tables, caption, picture and everything for the file."""
+"""What probes found: tables, caption, figure and everything for the file."""
 
 from __future__ import annotations
 
