@@ -11,12 +11,13 @@ import importlib
 import importlib.util
 import os
 import sys
+import traceback
 from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from prism_motor._errors import InputError
+from prism_motor._errors import InputError, PrismError
 
 GROUP = "prism_motor.plugins"
 """Entry points of this group are plugins of installed packages."""
@@ -57,4 +58,10 @@ def _load(name: str) -> None:
             f"There is no plugin module {name!r}. Give a module that Python can import from here "
             f"({here}), or the path of a .py file."
         )
-    importlib.import_module(name)
+    try:
+        importlib.import_module(name)
+    except PrismError:
+        raise
+    except Exception as error:
+        lines = traceback.format_exception(type(error), error, error.__traceback__)
+        raise PrismError(f"The plugin {name} failed:\n{''.join(lines)}") from error

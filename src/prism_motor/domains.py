@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from prism_motor._checks import check_choice
 from prism_motor._errors import InputError
 from prism_motor._plugins import load_plugins
 from prism_motor._registry import Registry
 from prism_motor.arms import REFERENCE
+from prism_motor.runs.configs import apply_overrides
+from prism_motor.train.config import EvaluationConfig, RunConfig
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from prism_motor.reporting import ReportSpec
     from prism_motor.runs import Run
     from prism_motor.statistics.claims import Measure
-    from prism_motor.train.config import EvaluationConfig, RunConfig
     from prism_motor.train.distributed import Rank
 
 State = tuple[dict[str, "Tensor"], dict[str, Any]]
@@ -93,6 +98,61 @@ class Evaluator(Protocol):
         ...
 
 
+class Preparation(Protocol):
+    """Something that policies need before they can train, made once for all arms of a variant."""
+
+    @property
+    def path(self) -> Path:
+        """The folder that it will be in."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Seed of everything random about it."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """How many pieces it consists of."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it is called in tables: ``demonstrations``."""
+        ...
+
+    @property
+    def verb(self) -> str:
+        """What is done to make it: ``record``."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """What one piece is called: ``demonstration``."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of the runs that use it, by dotted key."""
+        ...
+
+    def command(self) -> list[str]:
+        """Return the arguments of ``prism`` that make what is missing."""
+        ...
+
+    def check(self) -> None:
+        """Raise if its folder holds something else."""
+        ...
+
+    def count_done(self) -> int:
+        """Return how many pieces are done; all of them only when it can be used."""
+        ...
+
+    def progress(self) -> tuple[int, float] | None:
+        """Return how many pieces are done and the seconds that they took, once known."""
+        ...
+
+
 class Domain(ABC):
     """Everything about a domain that the rest of the package needs to know."""
 
@@ -100,24 +160,28 @@ class Domain(ABC):
     """Its name in commands and as ``kind`` in config.json."""
     title: ClassVar[str]
     """What policies of it do, for headings: ``Walking``."""
-    config: ClassVar[type[RunConfig]]
+    config: ClassVar[type[RunConfig]] = RunConfig
     """Settings of a run."""
-    evaluation: ClassVar[type[EvaluationConfig]]
+    evaluation: ClassVar[type[EvaluationConfig]] = EvaluationConfig
     """Settings of an evaluation: the flags of ``prism eval`` and keys of a campaign file."""
     episode: ClassVar[type]
     """One evaluated episode; its class variable ``KEY`` names the fields that identify it."""
-    conditions: ClassVar[tuple[str, ...]]
+    conditions: ClassVar[tuple[str, ...]] = ("nominal",)
     """Names of all conditions; the first changes nothing."""
     measures: ClassVar[tuple[Measure, ...]]
     """What is measured about an episode; the first is a rate."""
-    weights: ClassVar[str]
+    weights: ClassVar[str] = "policy."
     """What the names of the policy's tensors in a checkpoint begin with."""
     weights_extra: ClassVar[tuple[str, ...]] = ()
     """What the names of other tensors that the policy needs begin with."""
     process_tensors: ClassVar[tuple[str, ...]] = ("torch_rng",)
     """What the names of tensors begin with that differ between data-parallel processes."""
-    tuning_metric: ClassVar[tuple[str, bool]]
+    tuning_metric: ClassVar[tuple[str, bool]] = ("loss", False)
     """The metric that tuning runs are scored by, and whether more of it is better."""
+    presets: ClassVar[Mapping[str, Any]]
+    """Presets by name; :meth:`make_config` knows what they are."""
+    arms: ClassVar[Iterable[str]]
+    """Names of all arms."""
     can_train_longer: ClassVar[bool] = True
     """Whether a run may have more updates than planned; not if its schedule ends with the last."""
     default_preset: ClassVar[str]
@@ -130,16 +194,15 @@ class Domain(ABC):
     """The arm that others are compared with."""
     arm_aliases: ClassVar[Mapping[str, str]] = {}
     """Former names of arms."""
+    preparation: ClassVar[type | None] = None
+    """Settings of what campaigns make before they train, if anything: see :meth:`preparations`."""
 
-    @property
-    @abstractmethod
-    def presets(self) -> Iterable[str]:
-        """Names of all presets."""
+    @cached_property
+    def reporting(self) -> ReportSpec:
+        """What reports must know; the defaults suit most domains."""
+        from prism_motor.reporting import ReportSpec
 
-    @property
-    @abstractmethod
-    def arms(self) -> Iterable[str]:
-        """Names of all arms."""
+        return ReportSpec(self)
 
     def arm_name(self, name: str) -> str:
         """Return the present name of an arm."""
@@ -149,13 +212,12 @@ class Domain(ABC):
         """Return the settings of a run, as an earlier version wrote them, by present names."""
         return data
 
-    def read_config(self, data: dict[str, Any], where: str = "config") -> RunConfig:
+    def read_config(self, data: dict[str, Any], where: str = "config") -> Any:
         """Read the settings of a run."""
         from prism_motor.runs import from_dict
 
         return from_dict(self.config, self.upgrade(data), where)
 
-    @abstractmethod
     def make_config(
         self,
         preset: str,
@@ -164,8 +226,8 @@ class Domain(ABC):
         seed: int = 1,
         name: str | None = None,
         overrides: Mapping[str, Any] | None = None,
-    ) -> RunConfig:
-        """Return the settings of a run.
+    ) -> Any:
+        """Return the settings of a run; here the preset is such settings.
 
         Args:
             preset: One of the presets.
@@ -174,12 +236,16 @@ class Domain(ABC):
             name: What the arm is called in tables; default: as it is.
             overrides: Settings by dotted key that differ from the preset.
         """
+        check_choice("arm", arm, self.arms)
+        start = self.presets[check_choice("preset", preset, self.presets)]
+        chosen = replace(start, preset=preset, arm=name or arm, seed=seed)
+        return apply_overrides(chosen, overrides or {})
 
-    def flags(self, preset: str, arm: str) -> RunConfig:
+    def flags(self, preset: str, arm: str) -> Any:
         """Return the settings whose fields are the flags of ``prism train``."""
         return self.make_config(preset, arm)
 
-    def prepare(self, config: RunConfig) -> RunConfig:
+    def prepare(self, config: Any) -> Any:
         """Check settings before anything is written, and fill in what only the task knows."""
         return config
 
@@ -187,13 +253,37 @@ class Domain(ABC):
         """Return settings without what :meth:`prepare` fills in, to compare a plan with a run."""
         return config
 
-    @abstractmethod
-    def run_name(self, config: RunConfig) -> str:
-        """Return the name of a run's folder, unless another is given."""
+    def upgrade_campaign(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return a campaign file, as an earlier version wrote it, by present names."""
+        return data
 
-    @abstractmethod
-    def task_name(self, config: RunConfig) -> str:
+    def preparations(
+        self, settings: Any, folder: Path, configs: Mapping[str, Sequence[Any]]
+    ) -> Mapping[str, Preparation]:
+        """Return what a campaign makes before it trains, by variant.
+
+        Args:
+            settings: An instance of :attr:`preparation`.
+            folder: The campaign's folder.
+            configs: The runs' settings of all arms by variant.
+        """
+        return {}
+
+    def shorten(self, config: Any, fraction: float) -> dict[str, Any]:
+        """Return the settings, by dotted key, that make a run a fraction as long; for tuning."""
+        return {"updates": max(1, round(config.updates * fraction))}
+
+    def guess_evaluation(self, config: Any, evaluation: Any, update: float) -> float:
+        """Guess the seconds of one condition and seed from those of an update."""
+        return 0.0
+
+    def run_name(self, config: Any) -> str:
+        """Return the name of a run's folder, unless another is given."""
+        return f"{config.preset}-{config.arm}-{config.seed}"
+
+    def task_name(self, config: Any) -> str:
         """Name what is learned; runs of different tasks never share a table."""
+        return config.preset
 
     def summary(self, trainer: Trainer) -> str:
         """Say in a few words what is about to be trained."""
@@ -201,7 +291,7 @@ class Domain(ABC):
         return f"{config.arm} on {self.task_name(config)}"
 
     @abstractmethod
-    def trainer(self, config: RunConfig, rank: Rank) -> Trainer:
+    def trainer(self, config: Any, rank: Rank) -> Trainer:
         """Make what trains a run."""
 
     def video_listener(
@@ -222,45 +312,67 @@ class Domain(ABC):
     def load_policy(self, run: str | Path, step: int | None = None) -> Any:
         """Load the policy of a checkpoint; the newest by default."""
 
-    @abstractmethod
-    def check_evaluation(self, config: RunConfig, evaluation: EvaluationConfig) -> None:
+    def check_evaluation(self, config: Any, evaluation: Any) -> None:
         """Raise unless a policy of these settings can be evaluated like this."""
+        for condition in evaluation.conditions:
+            check_choice("condition", condition, self.conditions)
 
-    @abstractmethod
-    def identify(
-        self, config: RunConfig, evaluation: EvaluationConfig, condition: str, seed: int
-    ) -> dict[str, Any]:
+    def identify(self, config: Any, evaluation: Any, condition: str, seed: int) -> dict[str, Any]:
         """Return what makes a stored evaluation the one that is asked for."""
+        return {"kind": self.name, "condition": {"name": condition}, "protocol": {}}
 
-    def evaluation_name(self, evaluation: EvaluationConfig, condition: str, seed: int) -> str:
+    def evaluation_name(self, evaluation: Any, condition: str, seed: int) -> str:
         """Return the name of an evaluation's file."""
         return f"{condition}-{seed}"
 
-    @abstractmethod
-    def episode_keys(self, evaluation: EvaluationConfig) -> list[Key]:
-        """Return what identifies the episodes of one condition and seed."""
+    def episode_keys(self, evaluation: Any) -> list[Key]:
+        """Return what identifies the episodes of one condition and seed; here numbers from 0."""
+        return [(number,) for number in range(evaluation.episodes)]
 
     def lacks_files(
-        self, run: Run, evaluation: EvaluationConfig, condition: str, seed: int, step: int, key: Key
+        self, run: Run, evaluation: Any, condition: str, seed: int, step: int, key: Key
     ) -> bool:
         """Say whether an episode that is done lacks a file that is asked for, e.g. its video."""
         return False
 
-    def labels(self, config: RunConfig) -> dict[str, Any]:
+    def labels(self, config: Any) -> dict[str, Any]:
         """Return what every stored episode says about its policy."""
         return {"arm": config.arm, "training_seed": config.seed}
 
-    @abstractmethod
-    def evaluator(self, run: Run, step: int, evaluation: EvaluationConfig) -> Evaluator:
-        """Make what runs the episodes of a policy."""
+    def evaluator(self, run: Run, step: int, evaluation: Any) -> Evaluator:
+        """Make what runs the episodes of a policy; here one after the other."""
+        from prism_motor.train.evaluations import EpisodeByEpisode
 
-    @abstractmethod
+        return EpisodeByEpisode(self, run, step)
+
+    def run_episode(self, policy: Any, condition: str, seed: int, key: Key) -> Any:
+        """Run one episode and return it."""
+        raise NotImplementedError(f"{type(self).__name__} needs run_episode or evaluator.")
+
     def evaluation_table(self, found: Mapping[str, Sequence[Any]]) -> str:
         """Write the episodes of all conditions as a table, with a note on how to read it."""
+        from prism_motor.reporting import episode_table
 
-    @abstractmethod
+        return episode_table(self.reporting, found)
+
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
-        """Write the policy as files for others; return what to tell the user."""
+        """Write the policy as files for others; return what to tell the user.
+
+        Here ONNX, for policies that are modules of a known input size.
+        """
+        import torch
+
+        from prism_motor.export import export_onnx
+        from prism_motor.runs.layout import EXPORT
+
+        policy = self.load_policy(run, step)
+        size = getattr(policy, "in_features", None)
+        if size is None:
+            raise InputError(f"Policies of {self.name} have no export.")
+        file = (out or Path(run) / EXPORT) / "policy.onnx"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        export_onnx(policy, file, torch.zeros(1, size))
+        return [str(file)]
 
 
 DOMAINS: Registry[Domain] = Registry(

@@ -122,7 +122,9 @@ def test_defaults_are_the_papers():
     assert count_parameters(ResidualModel(observation(2, 705), **options)) == 921_996 + 12
 
 
-@pytest.mark.parametrize(("cls", "name"), [(PrismModel, "prism"), (ResidualModel, "prism-residual")])
+@pytest.mark.parametrize(
+    ("cls", "name"), [(PrismModel, "prism"), (ResidualModel, "prism-residual")]
+)
 def test_one_seed_gives_the_network_of_prism_nn(cls, name):
     torch.manual_seed(3)
     model = make(cls)

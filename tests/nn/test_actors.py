@@ -128,10 +128,16 @@ def test_warmup_and_bound_reach_the_layer():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: build_actor("prsm", 6, 2), ["actor 'prsm'", "mlp, prism, prism-residual", "'prism'?"]),
+        (
+            lambda: build_actor("prsm", 6, 2),
+            ["actor 'prsm'", "mlp, prism, prism-residual", "'prism'?"],
+        ),
         (lambda: build_actor("mlp", 6, 2, degree=2), ["'degree'", "'mlp'", "hidden, activation"]),
         (lambda: build_actor("prism", 6, 2, degree=0), ["degree", "0"]),
-        (lambda: ActorConfig.from_dict({"hidden": [3]}), ["actor ''", "mlp, prism, prism-residual"]),
+        (
+            lambda: ActorConfig.from_dict({"hidden": [3]}),
+            ["actor ''", "mlp, prism, prism-residual"],
+        ),
         (lambda: build_actor("prism", 0, 2), ["in_features", "0"]),
         (lambda: build_actor("mlp", 6, 2, hidden=(8, 0)), ["hidden width", "0"]),
         (lambda: build_actor("mlp", 6, 2, activation="rleu"), ["'rleu'", "'relu'?"]),

@@ -3,14 +3,16 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import pytest
 
 from prism_motor.cli import main
-from prism_motor.report import attachments
-from prism_motor.report.build import write_report
+from prism_motor.report import attachments, write_report
 from prism_motor.report.charts import _log_ticks, _ticks
+from prism_motor.report.markdown import escape
 from prism_motor.runs import RunError
 
 from .folders import edit_json, study, write_run
@@ -56,12 +58,12 @@ def finished(tmp_path_factory):
     """A report with everything in it, hostile names included."""
     root = tmp_path_factory.mktemp("report") / "study"
     study(root, conditions=("nominal", "payload"))
-    write_run(root / f"late {HOSTILE}", "gated", 4, updates=7)
+    write_run(root / f"late {HOSTILE}", "prism", 4, updates=7)
     table = {"columns": ["product", HOSTILE], "rows": [["q · dq", 0.123456], [HOSTILE, None]]}
     analysis(root, "probe", title=f"Probes {HOSTILE}", caption="Of all arms.", table=table)
-    analysis(root / "gated-1", title="Learned products", gains_table=table, caption=HOSTILE)
-    (root / "gated-1" / "videos").mkdir()
-    (root / "gated-1" / "videos" / "00000020-nominal.gif").write_bytes(GIF)
+    analysis(root / "prism-1", title="Learned products", gains_table=table, caption=HOSTILE)
+    (root / "prism-1" / "videos").mkdir()
+    (root / "prism-1" / "videos" / "00000020-nominal.gif").write_bytes(GIF)
     report = write_report(root, title=f"Study {HOSTILE}", intro="Why & how.", command="a <b> c")
     return root, report
 
@@ -95,11 +97,18 @@ def test_names_from_files_are_escaped(finished):
     assert "a <b> c" in page.text
 
 
+def test_markdown_holds_no_tags_of_others(finished):
+    text = finished[1].markdown.read_text()
+    assert "&lt;script>alert(1)" in text
+    assert not re.search(r"<[A-Za-z/!?]", text)
+    assert escape("p < 0.001, a <b> and </b>") == "p < 0.001, a &lt;b> and &lt;/b>"
+
+
 def test_page_says_what_the_numbers_show(finished):
     _, report = finished
     text = Page(report.page.read_text()).text
     assert "7 trainings of 2 arms: 6 finished, 6 of these evaluated." in text
-    assert "gated against mlp-larger:" in text
+    assert "prism against mlp-matched:" in text
     assert "no difference that these seeds can show" in text
     assert "Why & how." in text
     assert "3 of 4 seeds; 4 at 35%" in text
@@ -112,20 +121,20 @@ def test_numbers_stand_beside_the_page(finished):
     root, report = finished
     data = json.loads(report.data.read_text())
     (section,) = data["sections"]
-    gated = next(arm for arm in section["arms"] if arm["name"] == "gated")
-    found = gated["conditions"]["nominal"]["linear_error"]
+    prism = next(arm for arm in section["arms"] if arm["name"] == "prism")
+    found = prism["conditions"]["nominal"]["linear_error"]
     assert found["n"] == 3
     assert set(found["by_training_seed"]) == {"1", "2", "3"}
     assert found["interval"][0] < found["mean"] < found["interval"][1]
-    run = gated["runs"][0]
-    assert (run["folder"], len(run["checkpoint_sha256"])) == ("gated-1", 64)
-    assert run["config"]["arm"] == "gated"
-    claim = section["comparisons"]["nominal"][1]
+    run = next(run for run in section["runs"] if run["arm"] == "prism")
+    assert (run["folder"], len(run["checkpoint_sha256"])) == ("prism-1", 64)
+    assert run["config"]["arm"] == "prism"
+    claim = section["comparisons"]["plain"][1]
     assert (claim["measure"], claim["outcome"]) == ("linear_error", "better")
     assert data["problems"] == []
     markdown = report.markdown.read_text()
     assert report.markdown == root / "report.md"
-    assert "| gated 3 of 4 seeds; 4 at 35% |" in markdown
+    assert "| prism 3 of 4 seeds; 4 at 35% |" in markdown
     rows = [line for line in markdown.splitlines() if line.startswith("| ")]
     assert all(line.endswith(" |") for line in rows)
 
@@ -139,7 +148,7 @@ def test_large_files_are_named_instead_of_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(attachments, "FILE_LIMIT", 2500)
     report = write_report(tmp_path)
     assert report.problems == (
-        "run/videos has 1 more, older films.",
+        "run/videos has 1 more, older videos.",
         "run/videos/00000003.mp4 is not shown: 0.0 MB is too large.",
     )
     assert report.page.read_text().count("<video ") == 1
@@ -158,7 +167,7 @@ def test_unusual_analyses_do_not_break_the_page(tmp_path):
 
 def test_tasks_get_sections_of_their_own(tmp_path):
     study(tmp_path / "g1", seeds=(1, 2))
-    write_run(tmp_path / "dog", "gated", preset="quadruped", rows={"nominal": [{}]})
+    write_run(tmp_path / "dog", "prism", preset="quadruped", rows={"nominal": [{}]})
     text = Page(write_report(tmp_path).page.read_text()).text
     assert "on 2 tasks, which are never mixed" in text
     assert "Task: laptop (g1)" in text
@@ -166,8 +175,8 @@ def test_tasks_get_sections_of_their_own(tmp_path):
 
 
 def test_the_tuning_of_a_campaign_is_shown(tmp_path):
-    write_run(tmp_path / "gated-1", rows={"nominal": [{}]})
-    plan = {"arms": [{"name": "gated"}], "seeds": [1]}
+    write_run(tmp_path / "prism-1", rows={"nominal": [{}]})
+    plan = {"arms": [{"name": "prism"}], "seeds": [1]}
     (tmp_path / "campaign.json").write_text(json.dumps(plan))
     tried = [{"setting": {"ppo.learning_rate": rate}, "score": score, "runs": []}
              for rate, score in ((5e-4, 4.0), (1e-3, 5.125))]  # fmt: skip
@@ -176,11 +185,11 @@ def test_the_tuning_of_a_campaign_is_shown(tmp_path):
         "seeds": [901],
         "fraction": 0.35,
         "runs_per_arm": 2,
-        "arms": {"gated": {"chosen": tried[1]["setting"], "settings": tried}},
+        "arms": {"prism": {"chosen": tried[1]["setting"], "settings": tried}},
     }
     (tmp_path / "tuning.json").write_text(json.dumps(sweep))
     text = Page(write_report(tmp_path).page.read_text()).text
-    assert "gated learning_rate 0.0005 4.00 gated learning_rate 0.001 5.12 chosen" in text
+    assert "prism learning_rate 0.0005 4.00 prism learning_rate 0.001 5.12 chosen" in text
     assert "2 runs of 35 % of the length, on training seeds 901" in text
 
 
@@ -196,7 +205,7 @@ def test_runs_that_have_only_begun_still_give_a_page(tmp_path):
     write_run(tmp_path / "run", updates=0)
     report = write_report(tmp_path)
     assert "0 / 20" in Page(report.page.read_text()).text
-    assert "no complete checkpoint" in report.problems[0]
+    assert "neither a complete checkpoint" in report.problems[0]
 
 
 def error_of(capsys, *words):
@@ -222,12 +231,46 @@ def test_command_prints_findings_and_paths(tmp_path, capsys):
     study(tmp_path / "runs", seeds=(1, 2, 3))
     main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "new" / "page.html")])
     printed = capsys.readouterr().out
-    assert "gated against mlp-larger: over 3 common training seeds" in printed
+    assert "prism against mlp-matched: over 3 common training seeds" in printed
     assert str(tmp_path / "new" / "page.json") in printed
     command = Page((tmp_path / "new" / "page.html").read_text()).text
     assert f"prism report {tmp_path / 'runs'} --out" in command
     with pytest.raises(RunError):
         write_report(tmp_path / "new")
+
+
+def test_one_seed_has_no_table_of_differences(tmp_path, capsys):
+    study(tmp_path / "runs", seeds=(1,))
+    write_run(tmp_path / "runs" / "fresh", "mlp", updates=0)
+    main(["report", str(tmp_path / "runs")])
+    printed = capsys.readouterr().out
+    assert "one common training seed, so no interval: survival" in printed
+    assert "1 thing is missing or was left out" in printed
+    assert "### Differences" not in (tmp_path / "runs" / "report.md").read_text()
+    data = json.loads((tmp_path / "runs" / "report.json").read_text())
+    assert len(data["sections"][0]["comparisons"]["plain"]) == 10  # each of two arms
+
+
+def test_a_robot_that_is_not_known_here_does_not_stop_the_report(tmp_path):
+    write_run(tmp_path / "known", rows={"nominal": [{}]})
+    write_run(tmp_path / "foreign", rows={"nominal": [{}]})
+    file = tmp_path / "foreign" / "config.json"
+    data = json.loads(file.read_text())
+    data["task"]["robot"] = "hopper"
+    file.write_text(json.dumps(data))
+    report = write_report(tmp_path)
+    assert any("foreign" in problem and "hopper" in problem for problem in report.problems)
+    assert "known" in report.page.read_text()
+
+
+def test_importing_reports_loads_no_simulator_and_no_physics():
+    code = (
+        "import sys, prism_motor.report.write; "
+        "print([m for m in sys.modules if m.split('.')[0] in ('mujoco', 'lerobot', 'matplotlib') "
+        "or m.startswith(('prism_motor.sim', 'prism_motor.studies', 'prism_motor.analysis'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_axes_have_round_numbers():
@@ -280,6 +323,6 @@ def test_in_a_browser_nothing_fails_and_everything_is_seen(finished, width, sche
     assert all(width > 250 and height > 150 and lines == 3 for width, height, lines in charts)
     assert overflow <= 0
     assert shown[0]
-    assert "gated" in shown[1]
+    assert "prism" in shown[1]
     assert "million samples" in shown[1]
     assert (ground == "rgb(255, 255, 255)") == (scheme == "light")

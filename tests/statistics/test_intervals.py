@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prism_motor.statistics import Interval, estimate, t_interval, wilson
+from prism_motor.statistics import Interval, estimate, geometric_estimate, t_interval, wilson
 
 SEEDS = [0.131, 0.127, 0.142, 0.120, 0.136]
 
@@ -69,3 +69,20 @@ def test_impossible_rates_are_refused(given):
 def test_confidence_must_be_a_probability():
     with pytest.raises(ValueError, match="between 0 and 1, got 95"):
         wilson(1, 2, confidence=95)
+
+
+def test_geometric_interval_is_the_t_interval_of_the_logarithms():
+    values = [0.01, 0.02, 0.04, 0.03]
+    found = geometric_estimate(values)
+    logs = np.log(values)
+    low, high = stats.t.interval(0.95, 3, logs.mean(), stats.sem(logs))
+    assert (found.centre, *found.interval) == pytest.approx(np.exp([logs.mean(), low, high]))
+    assert geometric_estimate([0.1, 0.1]).interval is None
+
+
+def test_geometric_interval_covers_the_truth_as_often_as_it_says():
+    generator = np.random.default_rng(0)
+    draws = np.exp(generator.normal(-3, 0.4, (2000, 5))).tolist()
+    found = [geometric_estimate(values).interval for values in draws]
+    covered = np.mean([interval.contains(math.exp(-3)) for interval in found])
+    assert 0.935 < covered < 0.965

@@ -40,7 +40,12 @@ def make_walking(arm: str = "prism", **changes: Any) -> Any:
     """Eight environments, six control steps per update, episodes of a fifth of a second."""
     from prism_motor.locomotion.presets import make_config
 
-    short = {"ppo.steps": 6, "ppo.epochs": 1, "ppo.minibatches": 2, "task.terminations.duration": 0.2}
+    short = {
+        "ppo.steps": 6,
+        "ppo.epochs": 1,
+        "ppo.minibatches": 2,
+        "task.terminations.duration": 0.2,
+    }
     config = make_config("laptop", arm, seed=3, overrides=short)
     return replace(config, **{"envs": 8, "checkpoint_every": 2, "updates": 6, **changes})
 
@@ -114,7 +119,9 @@ CASES = {
 
 def without_times(rows: list[dict[str, float]]) -> list[dict[str, float]]:
     """Drop from metrics what depends on the clock."""
-    return [{k: v for k, v in row.items() if "second" not in k and "time/" not in k} for row in rows]
+    return [
+        {k: v for k, v in row.items() if "second" not in k and "time/" not in k} for row in rows
+    ]
 
 
 def assert_same_run(one: Any, two: Any) -> None:

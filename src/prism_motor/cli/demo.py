@@ -13,13 +13,12 @@ def demo(out: Path = Path("outputs/demo"), updates: int = 300) -> None:
     A second call goes on where the first one ended, and only shows what is done.
 
     Args:
-        out: Folder for runs, films and the page.
-        updates: Policy updates of each policy, about one a second.
+        out: Folder for runs, videos and the page.
+        updates: Updates of each policy, about one per second.
     """
+    from prism_motor._checks import check_size
     from prism_motor.campaigns.demo import DemoConfig, run_demo
-    from prism_motor.nn.checks import check_size
-    from prism_motor.report.export import text_table
-    from prism_motor.report.tables import main_table
+    from prism_motor.report import text_table
 
     config = DemoConfig(updates=check_size("prism demo", "--updates", updates))
     words = ["prism", "demo"] + (["--out", str(out)] if out != Path("outputs/demo") else [])
@@ -31,6 +30,7 @@ def demo(out: Path = Path("outputs/demo"), updates: int = 300) -> None:
             f"\nStopped. The same command goes on from here: {shlex.join(words)}", file=sys.stderr
         )
         raise
-    for results in report.results:
-        print(f"\n{text_table(main_table(results))}")
+    for chapter in report.chapters:
+        if chapter.main:
+            print(f"\n{text_table(chapter.main)}")
     print(f"\nOpen {report.page} in a browser.")

@@ -17,14 +17,7 @@ from prism_motor.runs.configs import flatten
 T = TypeVar("T")
 
 
-def parse(
-    kind: type[T],
-    arguments: Sequence[str],
-    *,
-    prog: str,
-    description: str,
-    default: T | None = None,
-) -> T:
+def parse(kind: type[T], arguments: Sequence[str], *, prog: str, description: str) -> T:
     """Parse arguments into a dataclass.
 
     Args:
@@ -32,12 +25,10 @@ def parse(
         arguments: What was typed after ``prog``.
         prog: The command.
         description: What it does.
-        default: Values of fields that are not given.
     """
     import tyro
 
-    options = {} if default is None else {"default": default}
-    return tyro.cli(kind, args=list(arguments), prog=prog, description=description, **options)
+    return tyro.cli(kind, args=list(arguments), prog=prog, description=description)
 
 
 def parse_together(

@@ -11,37 +11,34 @@ from tyro.conf import Positional
 def report(
     folder: Positional[Path],
     out: Path | None = None,
-    reference: str = "mlp-larger",
+    reference: str | None = None,
     title: str | None = None,
 ) -> None:
-    """Write a page about all runs in a folder: what they show, tables, curves, films, provenance.
+    """Write a page about all runs in a folder: what they show, tables, curves, videos, provenance.
 
     Beside the page go its numbers (.json) and its tables (.md).
 
     Args:
         folder: Where to look for run folders, at any depth.
         out: The page; default: FOLDER/report.html.
-        reference: Arm that the others are compared with.
+        reference: Arm that the others are compared with; default: mlp-matched.
         title: Heading of the page; default: the folder's name.
     """
-    from prism_motor.report.build import write_report
-    from prism_motor.report.export import text_table
-    from prism_motor.report.words import findings, lead
+    from prism_motor._console import count
+    from prism_motor.report import text_table, write_report
 
-    words = ["prism", "report", str(folder)]
-    words += ["--out", str(out)] if out else []
-    words += ["--reference", reference] if reference != "mlp-larger" else []
-    words += ["--title", title] if title else []
-    made = write_report(folder, out, reference=reference, title=title, command=shlex.join(words))
-    if made.results:
-        print(lead(made.results))
-    for results in made.results:
-        print(f"\n{results.section.title}")
-        print("\n".join(f"- {subject}{finding}" for subject, finding in findings(results)))
-    for chapter in made.manipulation:
-        if chapter.tables:
-            print(f"\n{chapter.title}\n{text_table(chapter.tables[0])}")
+    command = ["prism", "report", str(folder)]
+    command += ["--out", str(out)] if out else []
+    command += ["--reference", reference] if reference else []
+    command += ["--title", title] if title else []
+    made = write_report(folder, out, reference=reference, title=title, command=shlex.join(command))
+    print(made.summary)
+    for chapter in made.chapters:
+        print(f"\n{chapter.title}")
+        if chapter.main:
+            print(text_table(chapter.main))
         print("\n".join(f"- {subject}{finding}" for subject, finding in chapter.findings))
     if made.problems:
-        print(f"\n{len(made.problems)} things are missing or were left out; the page lists them.")
+        verb = "is missing or was" if len(made.problems) == 1 else "are missing or were"
+        print(f"\n{count(len(made.problems), 'thing')} {verb} left out; the page lists them.")
     print(f"\n{made.page}  {made.page.stat().st_size / 1e6:.1f} MB\n{made.data}\n{made.markdown}")

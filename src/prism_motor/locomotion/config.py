@@ -106,5 +106,4 @@ class WalkingEvaluation(EvaluationConfig):
         super().__post_init__()
         for condition in self.conditions:
             find_condition(condition)
-        for name in ("envs", "episodes"):
-            check_size("evaluation", name, getattr(self, name))
+        check_size("evaluation", "envs", self.envs)

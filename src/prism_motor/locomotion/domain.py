@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,12 +12,16 @@ from prism_motor.locomotion.conditions import CONDITIONS, find_condition
 from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation
 from prism_motor.locomotion.evaluation import Episode
 from prism_motor.locomotion.presets import PRESETS, arm_names, make_config
+from prism_motor.locomotion.reporting import MEASURES, WalkingReport
 from prism_motor.runs import to_dict
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.policy import Policy
     from prism_motor.runs import Run
     from prism_motor.train.distributed import Rank
+
+_EVALUATION_COST = 0.4
+"""Cost of a control step of an evaluation, in control steps of training."""
 
 
 class LocomotionDomain(Domain):
@@ -28,9 +33,11 @@ class LocomotionDomain(Domain):
     evaluation = WalkingEvaluation
     episode = Episode
     conditions = tuple(CONDITIONS)
+    measures = MEASURES
     weights = "actor."
     process_tensors = ("env.", "torch_rng")
     tuning_metric = ("reward_per_second", True)
+    presets = PRESETS
     default_preset = "laptop"
     short_flags: ClassVar[Mapping[str, str]] = {"--degree": "--actor.degree"}
     renamed_flags: ClassVar[Mapping[str, str]] = {
@@ -44,14 +51,14 @@ class LocomotionDomain(Domain):
     }
 
     @property
-    def presets(self) -> Iterable[str]:
-        """Names of all presets."""
-        return PRESETS
-
-    @property
-    def arms(self) -> Iterable[str]:
-        """Names of all arms."""
+    def arms(self) -> list[str]:  # type: ignore[override]
+        """Names of all arms, those of a user's actors among them."""
         return arm_names()
+
+    @cached_property
+    def reporting(self) -> WalkingReport:
+        """What reports must know."""
+        return WalkingReport(self)
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
         """Rename what earlier versions called otherwise."""
@@ -79,20 +86,24 @@ class LocomotionDomain(Domain):
         """Return the settings whose fields are flags: those of what a control matches."""
         return make_config(preset, self.arm_name(arm), match=False)
 
-    def run_name(self, config: LocomotionConfig) -> str:  # type: ignore[override]
-        """Return PRESET-ARM-SEED."""
-        return f"{config.preset}-{config.arm}-{config.seed}"
+    def shorten(self, config: LocomotionConfig, fraction: float) -> dict[str, Any]:
+        """Let the learning rate fall as much as in a whole run."""
+        decay = config.ppo.decay_samples * fraction
+        return {**super().shorten(config, fraction), "ppo.decay_samples": decay}
 
-    def task_name(self, config: LocomotionConfig) -> str:  # type: ignore[override]
-        """Name the preset, which a task belongs to."""
-        return config.preset
+    def guess_evaluation(
+        self, config: LocomotionConfig, evaluation: WalkingEvaluation, update: float
+    ) -> float:
+        """Guess from the number of control steps, which cost less than in training."""
+        steps = evaluation.envs * evaluation.episodes * config.task.episode_steps
+        return _EVALUATION_COST * steps * update / config.samples_per_update
 
     def summary(self, trainer: Trainer) -> str:
         """Say what is trained, with how many environments."""
         config: LocomotionConfig = trainer.config
         return f"{config.arm} on {config.preset}, {config.envs} environments"
 
-    def trainer(self, config: LocomotionConfig, rank: Rank) -> Trainer:  # type: ignore[override]
+    def trainer(self, config: LocomotionConfig, rank: Rank) -> Trainer:
         """Make the PPO trainer."""
         from prism_motor.locomotion.trainer import WalkingTrainer
 

@@ -193,7 +193,7 @@ class WalkingTrainer:
         self.env.load_state_dict(select(tensors, "env."))
         torch.set_rng_state(tensors["torch_rng"])
         # Checkpoints from before updates were called so say "iteration".
-        self.updates = plain.get("updates", plain.get("iteration"))
+        self.updates = int(plain["updates"] if "updates" in plain else plain["iteration"])
         self.seconds = plain["seconds"]
         self.ppo.learning_rate = plain["learning_rate"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from prism_motor._checks import check_choice, check_size
 from prism_motor._errors import InputError
-from prism_motor.manipulation.perturbations import find_perturbation
+from prism_motor.manipulation.rollout import find_perturbation
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
 
@@ -174,7 +174,6 @@ class HandlingEvaluation(EvaluationConfig):
         super().__post_init__()
         for condition in self.conditions:
             find_perturbation(condition)
-        check_size("evaluation", "episodes", self.episodes)
         for name in ("linger", "videos", "workers"):
             if getattr(self, name) < 0:
                 raise InputError(

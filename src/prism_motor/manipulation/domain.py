@@ -1,25 +1,30 @@
-"""Handling as a domain: what the rest of the package asks about runs that learn from demonstrations."""
+"""Handling as a domain: what the package asks about runs that learn from demonstrations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor._errors import InputError
-from prism_motor.domains import Domain, Evaluator, Key, Trainer
-from prism_motor.manipulation.config import HandlingEvaluation, ManipulationConfig
+from prism_motor.domains import Domain, Evaluator, Key, Preparation, Trainer
+from prism_motor.manipulation.config import HandlingEvaluation, HandlingTask, ManipulationConfig
+from prism_motor.manipulation.demonstrations.preparation import DemonstrationSettings
 from prism_motor.manipulation.episodes import EpisodeFiles, EpisodeRunner, HandlingEpisode
-from prism_motor.manipulation.perturbations import PERTURBATIONS, find_perturbation
 from prism_motor.manipulation.presets import ARMS, PRESETS, make_config
+from prism_motor.manipulation.reporting import MEASURES, HandlingReport
+from prism_motor.manipulation.rollout import PERTURBATIONS, find_perturbation
 from prism_motor.runs.layout import PRETRAINED
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.diffusion.policy import Policy
     from prism_motor.runs import Run
     from prism_motor.train.distributed import Rank
+
+_EPISODE_SECONDS = 5.0
+"""Length of an evaluated episode, until one was measured."""
 
 
 class ManipulationDomain(Domain):
@@ -31,24 +36,23 @@ class ManipulationDomain(Domain):
     evaluation = HandlingEvaluation
     episode = HandlingEpisode
     conditions = tuple(PERTURBATIONS)
+    measures = MEASURES
     weights = "policy."
     weights_extra = ("statistics/",)
     tuning_metric = ("loss", False)
+    preparation = DemonstrationSettings
+    presets = PRESETS
+    arms = tuple(ARMS)
     can_train_longer = False  # the cosine of the learning rate would rise again
     default_preset = "state"
     short_flags: ClassVar[Mapping[str, str]] = {"--suite": "--task.suite", "--task": "--task.name"}
     renamed_flags: ClassVar[Mapping[str, str]] = {"--conditioner": "--arm", "--steps": "--updates"}
     arm_aliases: ClassVar[Mapping[str, str]] = {"mlp": "mlp-matched", "mlp-larger": "mlp-large"}
 
-    @property
-    def presets(self) -> Iterable[str]:
-        """Names of all presets."""
-        return PRESETS
-
-    @property
-    def arms(self) -> Iterable[str]:
-        """Names of all arms."""
-        return ARMS
+    @cached_property
+    def reporting(self) -> HandlingReport:
+        """What reports must know."""
+        return HandlingReport(self)
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
         """Rename what earlier versions called otherwise."""
@@ -75,10 +79,9 @@ class ManipulationDomain(Domain):
         arm = self.arm_name(arm)
         return make_config(preset, arm, seed=seed, name=name, overrides=overrides)
 
-    def prepare(self, config: ManipulationConfig) -> ManipulationConfig:  # type: ignore[override]
+    def prepare(self, config: ManipulationConfig) -> ManipulationConfig:
         """Find out the sizes that the task gives a policy, and where its demonstrations are."""
-        from prism_motor.manipulation.make import make_environment
-        from prism_motor.manipulation.tasks import find_task
+        from prism_motor.manipulation.tasks import find_task, make_environment
 
         task = config.task
         chosen = find_task(task.suite, task.name)
@@ -100,17 +103,46 @@ class ManipulationDomain(Domain):
                 environment.close()
         return replace(config, task=task, demos=demos)
 
-    def planned(self, config: ManipulationConfig) -> ManipulationConfig:  # type: ignore[override]
-        """Return the settings without what only the task knows."""
-        return replace(config, task=replace(config.task, state=0, objects=0, action=0, cameras=()))
+    def planned(self, config: ManipulationConfig) -> ManipulationConfig:
+        """Return the settings with the task's name and without what only the task knows."""
+        from prism_motor.manipulation.tasks import find_task
 
-    def run_name(self, config: ManipulationConfig) -> str:  # type: ignore[override]
+        name = find_task(config.task.suite, config.task.name).name
+        task = HandlingTask(suite=config.task.suite, name=name)
+        return replace(config, task=task)
+
+    def upgrade_campaign(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Read tasks as variants, and the size of an MLP as part of its arm."""
+        from prism_motor.manipulation.demonstrations.preparation import upgrade_campaign
+
+        return upgrade_campaign(data)
+
+    def preparations(
+        self, settings: Any, folder: Path, configs: Mapping[str, Sequence[Any]]
+    ) -> Mapping[str, Preparation]:
+        """Record demonstrations for every variant that names none."""
+        from prism_motor.manipulation.demonstrations.preparation import plan_demonstrations
+
+        return plan_demonstrations(settings, folder, configs)
+
+    def shorten(self, config: ManipulationConfig, fraction: float) -> dict[str, Any]:
+        """Shorten the warm-up too; the learning rate falls over all updates anyway."""
+        warmup = round(config.optimiser.warmup * fraction)
+        return {**super().shorten(config, fraction), "optimiser.warmup": warmup}
+
+    def guess_evaluation(
+        self, config: ManipulationConfig, evaluation: HandlingEvaluation, update: float
+    ) -> float:
+        """Guess from the number of episodes."""
+        return _EPISODE_SECONDS * evaluation.episodes
+
+    def run_name(self, config: ManipulationConfig) -> str:
         """Return SUITE-TASK-PRESET-ARM-SEED."""
         return f"{self.task_name(config)}-{config.preset}-{config.arm}-{config.seed}".replace(
             " ", "-"
         )
 
-    def task_name(self, config: ManipulationConfig) -> str:  # type: ignore[override]
+    def task_name(self, config: ManipulationConfig) -> str:
         """Name suite and task."""
         return f"{config.task.suite} {config.task.name}"
 
@@ -122,7 +154,7 @@ class ManipulationDomain(Domain):
             f"{config.arm} on {self.task_name(config)}, preset {config.preset}, {size:,} parameters"
         )
 
-    def trainer(self, config: ManipulationConfig, rank: Rank) -> Trainer:  # type: ignore[override]
+    def trainer(self, config: ManipulationConfig, rank: Rank) -> Trainer:
         """Read the demonstrations and make the trainer."""
         from prism_motor.manipulation.data import load_for
         from prism_motor.manipulation.diffusion.trainer import HandlingTrainer

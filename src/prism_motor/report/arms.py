@@ -1,7 +1,8 @@
 """Which runs may share a table, and which of them are seeds of the same arm.
 
-Runs belong to the same section only if they were trained on the same task. Two runs are the same
-arm only if all of their settings are equal but :data:`FREE`; a run's number of updates counts too.
+Runs belong to the same section only if they learned the same task. Two runs are the same arm only
+if all of their settings are equal but those that their domain calls free; the number of updates
+counts too.
 """
 
 from __future__ import annotations
@@ -12,24 +13,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prism_motor.locomotion.presets import ARMS, observation_size
-from prism_motor.nn import build_actor, count_parameters
-from prism_motor.report.records import Collection, Plan, RunRecord
-from prism_motor.runs import to_dict
+from prism_motor._errors import InputError
+from prism_motor.arms import arm_order
+from prism_motor.domains import DOMAINS, Domain
+from prism_motor.report.collect import CampaignPlan, RunCollection, RunRecord
+from prism_motor.reporting import PLAIN, ReportSpec, Variant
 from prism_motor.runs.configs import find_differences, flatten
-
-FREE = ("seed", "threads", "iterations", "checkpoint_every", "keep_checkpoints")
-"""Settings in which the runs of an arm may differ."""
-
-REFERENCE = "mlp-larger"
-"""Arm that others are compared with: the plain MLP of equal size."""
 
 _SHOWN = 3
 """How many differing settings a name lists."""
 
 
 @dataclass(frozen=True)
-class Arm:
+class ArmRuns:
     """Trainings that differ in their seed alone."""
 
     name: str
@@ -37,9 +33,9 @@ class Arm:
     label: str
     """Name that is unique in its section."""
     settings: Mapping[str, Any]
-    """Its settings without :data:`FREE`, with the number of updates."""
+    """Its settings without the free ones, with the number of updates."""
     parameters: int | None
-    """Parameters of the policy network; ``None`` without any run."""
+    """Parameters of the policy network; ``None`` if unknown."""
     runs: Mapping[int, RunRecord]
     """Runs by training seed."""
     planned: tuple[int, ...]
@@ -50,32 +46,55 @@ class Arm:
         """Runs with all their updates, by training seed."""
         return {seed: run for seed, run in self.runs.items() if run.finished}
 
-    def missing(self, condition: str) -> list[int]:
+    @property
+    def variants(self) -> list[Variant]:
+        """Ways in which its finished policies were executed; the plain one if not at all."""
+        found = {one.variant for run in self.finished.values() for one in run.evaluations}
+        return sorted(found) or [PLAIN]
+
+    def missing(self, condition: str, variant: Variant = PLAIN) -> list[int]:
         """Return the planned seeds without a finished training or an evaluation."""
         return [
             seed
             for seed in self.planned
-            if seed not in self.finished or not self.runs[seed].episodes(condition)
+            if seed not in self.finished or not self.runs[seed].episodes(condition, variant)
         ]
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """Arms that were trained on the same task."""
 
+    domain: Domain
+    """What they learned is of."""
     title: str
     """Name of the task."""
-    arms: tuple[Arm, ...]
+    arms: tuple[ArmRuns, ...]
     """All arms, known ones first; those of a campaign that have no run yet too."""
     notes: tuple[str, ...]
     """What was left out, and why."""
+
+    @property
+    def spec(self) -> ReportSpec:
+        """What the domain says about reports."""
+        return self.domain.reporting
 
     @property
     def runs(self) -> list[RunRecord]:
         """All runs."""
         return [run for arm in self.arms for run in arm.runs.values()]
 
-    def reference_of(self, arm: Arm, name: str) -> Arm | None:
+    def reference(self, name: str | None = None) -> str:
+        """Return the name of the arm to compare with.
+
+        It is the one that is asked for if there is such an arm, else the first of the domain's
+        references, else the name that is missing.
+        """
+        names = {arm.name for arm in self.arms if arm.runs}
+        wanted = [*([self.domain.arm_name(name)] if name else []), *self.spec.references]
+        return next((one for one in wanted if one in names), wanted[0])
+
+    def reference_of(self, arm: ArmRuns, name: str) -> ArmRuns | None:
         """Return the arm of a name with as many updates whose other settings are nearest.
 
         The network does not count: it is what is compared.
@@ -84,24 +103,34 @@ class Section:
             return None
         others = [one for one in self.arms if one.name == name and one.runs]
         equal = [one for one in others if one.settings["updates"] == arm.settings["updates"]]
-        return min(equal, key=lambda one: _distance(arm, one), default=None)
+        return min(equal, key=lambda one: self._distance(arm, one), default=None)
+
+    def _distance(self, arm: ArmRuns, other: ArmRuns) -> tuple[int, int]:
+        """Count the settings in which two arms differ, apart from the network; then the size."""
+        one, two = ({**a.settings, "arm": "", self.spec.network: {}} for a in (arm, other))
+        return len(find_differences(one, two)), abs((arm.parameters or 0) - (other.parameters or 0))
 
 
-def make_sections(collection: Collection) -> list[Section]:
-    """Sort the runs of a collection into sections and arms."""
-    tasks: dict[str, list[RunRecord]] = {}
+def make_sections(collection: RunCollection) -> list[ReportSection]:
+    """Sort the runs of a collection into sections and arms, domain by domain."""
+    tasks: dict[tuple[str, str, str], list[RunRecord]] = {}
     for run in collection.runs:
-        tasks.setdefault(json.dumps(to_dict(run.config.task)), []).append(run)
-    groups = list(tasks.values())
-    settings = [to_dict(group[0].config.task) for group in groups]
-    titles = tell_apart([_presets(group) for group in groups], settings)
+        spec = run.spec
+        key = run.domain.name, spec.group(run.config), spec.task_key(run.config)
+        tasks.setdefault(key, []).append(run)
+    kinds = list(DOMAINS)
+    groups = [tasks[key] for key in sorted(tasks, key=lambda key: (kinds.index(key[0]), key[1]))]
+    titles = distinct_labels(
+        [group[0].spec.title([run.config for run in group]) for group in groups],
+        [group[0].spec.task_settings(group[0].config) for group in groups],
+    )
     return [
         _make_section(title, group, _planned(collection.plans, group))
         for title, group in zip(titles, groups, strict=True)
     ]
 
 
-def _planned(plans: Sequence[Plan], runs: Sequence[RunRecord]) -> dict[str, set[int]]:
+def _planned(plans: Sequence[CampaignPlan], runs: Sequence[RunRecord]) -> dict[str, set[int]]:
     """Return the seeds that campaigns want of each arm, for campaigns that some runs are of."""
     wanted: dict[str, set[int]] = {}
     for plan in plans:
@@ -111,18 +140,14 @@ def _planned(plans: Sequence[Plan], runs: Sequence[RunRecord]) -> dict[str, set[
     return wanted
 
 
-def _presets(runs: Sequence[RunRecord]) -> str:
-    names = sorted({run.config.preset for run in runs})
-    return f"{' and '.join(names)} ({runs[0].config.task.robot})"
-
-
 def _make_section(
     title: str, runs: Sequence[RunRecord], planned: Mapping[str, set[int]]
-) -> Section:
+) -> ReportSection:
+    domain = runs[0].domain
     groups: dict[str, dict[int, RunRecord]] = {}
     settings: dict[str, dict[str, Any]] = {}
     notes = []
-    # The run that got furthest stands for its seed.
+    # Runs of equal settings are an arm; the one that got furthest stands for its seed.
     for run in sorted(runs, key=lambda r: (-r.updates, -len(r.evaluations), r.name)):
         own = _identity(run)
         key = json.dumps(own)
@@ -132,42 +157,50 @@ def _make_section(
             notes.append(
                 f"{run.name} is left out: {first.name} is the same arm with the same seed."
             )
+    # Names that are unique, by the settings in which arms of the same name differ.
     keys = list(groups)
     names = [settings[key]["arm"] for key in keys]
-    labels = tell_apart(_with_updates(settings), [_told(settings[key]) for key in keys])
+    others = [_without(settings[key], ("task", "arm", "updates")) for key in keys]
+    labels = distinct_labels(_with_updates(settings), others, domain.reporting.usual)
+    # Every arm should have all seeds that any arm has, and those of its campaign.
     everyone = {seed for group in groups.values() for seed in group}
     arms = []
     for key, name, label in zip(keys, names, labels, strict=True):
         ordered = {seed: groups[key][seed] for seed in sorted(groups[key])}
         seeds = tuple(sorted(everyone | planned.get(name, set())))
-        parameters = _count(next(iter(ordered.values())))
-        arms.append(Arm(name, label, settings[key], parameters, ordered, seeds))
+        parameters = _parameters(next(iter(ordered.values())), notes)
+        arms.append(ArmRuns(name, label, settings[key], parameters, ordered, seeds))
     absent = planned.keys() - {*names}
-    arms += [Arm(name, name, {}, None, {}, tuple(sorted(planned[name]))) for name in absent]
-    arms.sort(key=lambda a: (*_order(a.name), a.settings.get("updates", 0), a.parameters or 0))
-    return Section(title, tuple(arms), (*notes, *_unlike(arms)))
+    arms += [ArmRuns(name, name, {}, None, {}, tuple(sorted(planned[name]))) for name in absent]
+    arms.sort(key=_place)
+    return ReportSection(domain, title, tuple(arms), (*notes, *_not_alike(title, arms)))
 
 
-def _unlike(arms: Sequence[Arm]) -> list[str]:
+def _not_alike(title: str, arms: Sequence[ArmRuns]) -> list[str]:
     """Name the conditions under which finished runs were not evaluated alike."""
-    found: dict[str, set[tuple[str, ...]]] = {}
+    found: dict[str, set[str]] = {}
     for run in (run for arm in arms for run in arm.finished.values()):
-        sizes: dict[str, list[str]] = {}
+        scopes: dict[str, list[str]] = {}
         for one in sorted(run.evaluations, key=lambda one: one.seed):
-            size = f"{one.protocol['envs']} × {one.protocol['episodes']}"
-            sizes.setdefault(one.condition, []).append(f"seed {one.seed}: {size} episodes")
-        for condition, listed in sizes.items():
-            found.setdefault(condition, set()).add(tuple(listed))
+            scope = run.spec.scope(one.protocol, one.episodes)
+            where = one.variant.label(one.condition)
+            scopes.setdefault(where, []).append(f"seed {one.seed}: {scope}")
+        for where, listed in scopes.items():
+            found.setdefault(where, set()).add(", ".join(listed))
     return [
-        f"{condition}: runs were not evaluated alike, but with {'; or with '.join(ways)}."
-        for condition, kinds in found.items()
-        if len(kinds) > 1 and (ways := sorted(", ".join(kind) for kind in kinds))
+        f"{title}, {where}: runs were not evaluated alike, but with "
+        f"{'; or with '.join(sorted(ways))}."
+        for where, ways in found.items()
+        if len(ways) > 1
     ]
 
 
 def _identity(run: RunRecord) -> dict[str, Any]:
-    settings = {k: v for k, v in to_dict(run.config).items() if k not in FREE}
-    return {**settings, "updates": run.budget}
+    return {**_without(run.settings, run.spec.free), "updates": run.budget}
+
+
+def _without(settings: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key not in keys}
 
 
 def _with_updates(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -178,41 +211,41 @@ def _with_updates(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [f"{own['arm']}, {own['updates']:,} updates" for own in settings.values()]
 
 
-def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what else may tell arms of the same name apart; their task is the same."""
-    return {key: value for key, value in settings.items() if key not in ("task", "arm", "updates")}
+def _place(arm: ArmRuns) -> tuple[Any, ...]:
+    updates = arm.settings.get("updates", 0)
+    return (*arm_order(arm.name), updates, arm.parameters or 0, arm.label)
 
 
-def _order(name: str) -> tuple[int, str]:
-    return (ARMS.index(name) if name in ARMS else len(ARMS), name)
+def _parameters(run: RunRecord, notes: list[str]) -> int | None:
+    """Return the size of a run's network; a robot that is not known here is no reason to stop."""
+    try:
+        return run.spec.parameters(run.config)
+    except InputError as error:
+        notes.append(f"{run.name}: its parameters cannot be counted: {error}")
+        return None
 
 
-def _distance(arm: Arm, other: Arm) -> tuple[int, int]:
-    """Count the settings in which two arms differ, apart from name and network; then the size."""
-    one, two = ({**a.settings, "arm": "", "actor": {}} for a in (arm, other))
-    return len(find_differences(one, two)), abs((arm.parameters or 0) - (other.parameters or 0))
-
-
-def _count(run: RunRecord) -> int:
-    inputs, outputs = observation_size(run.config.task)
-    return count_parameters(build_actor(run.config.actor, inputs, outputs))
-
-
-def tell_apart(names: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
+def distinct_labels(
+    names: Sequence[str],
+    settings: Sequence[Mapping[str, Any]],
+    usual: Mapping[str, Any] | None = None,
+) -> list[str]:
     """Return unique names: those that are equal get the settings in which they differ.
 
     Args:
-        names: One a thing.
+        names: One per thing.
         settings: Nested settings of each.
+        usual: Settings by dotted key that are named whenever they have another value.
     """
     flat = [flatten(one) for one in settings]
     labels = []
     for name, own in zip(names, flat, strict=True):
         same = [other for other_name, other in zip(names, flat, strict=True) if other_name == name]
         keys = [key for key in own if any(other.get(key) != own[key] for other in same)]
-        degree = own.get("actor.degree", 2)
-        if degree != 2 and "actor.degree" not in keys and f"degree{degree}" not in name:
-            keys.insert(0, "actor.degree")
+        for key, value in (usual or {}).items():
+            said = f"{key.rpartition('.')[2]}{own.get(key)}" in name
+            if own.get(key, value) != value and key not in keys and not said:
+                keys.insert(0, key)
         shown = [f"{key.rpartition('.')[2]} {_short(own[key])}" for key in keys[:_SHOWN]]
         shown += [f"{len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else []
         labels.append(f"{name}, {', '.join(shown)}" if shown else name)

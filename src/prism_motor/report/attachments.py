@@ -1,4 +1,4 @@
-"""What else lies in run folders: films, and the figures and tables of analyses."""
+"""What else lies in run folders: videos, and the figures and tables of analyses."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prism_motor.report.manipulation import ManipulationRun
-from prism_motor.report.records import RunRecord
+from prism_motor.report.collect import RunRecord
+from prism_motor.report.tables import MISSING, Cell, Table
+from prism_motor.runs.layout import ANALYSIS, VIDEOS
 
 PICTURES = {".svg": "svg+xml", ".png": "png", ".gif": "gif", ".jpg": "jpeg"}
 """Kinds of figures by the end of their name."""
 
-FILMS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
-"""Kinds of films by the end of their name."""
+VIDEO_KINDS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
+"""Kinds of videos by the end of their name."""
 
 FILE_LIMIT, TOTAL_LIMIT = 8_000_000, 48_000_000
 """Bytes of the largest file that a page takes in, and of all of them together."""
 
-AnyRun = RunRecord | ManipulationRun
-"""Films and analyses are the same for all kinds of runs."""
-
-FILMS_PER_RUN = 2
-"""The newest films of a run are shown."""
+VIDEOS_PER_RUN = 2
+"""The newest videos of a run are shown."""
 
 
 @dataclass(frozen=True)
@@ -40,29 +38,22 @@ class Attachment:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A table as an analysis wrote it."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Analysis:
+class AttachedAnalysis:
     """One folder ``analysis/<command>``."""
 
-    command: str
-    """Name of the command that wrote it."""
     source: str
     """Name of the run it is about, empty if it is about several."""
     title: str
+    """Heading."""
     caption: str
-    tables: tuple[Grid, ...]
+    """What it shows."""
+    tables: tuple[Table, ...]
+    """Its tables, as the analysis wrote them."""
     figures: tuple[Attachment, ...]
+    """Its pictures."""
 
 
-class Luggage:
+class AttachmentBudget:
     """Takes files into the page as long as there is room, and notes what stayed behind.
 
     Args:
@@ -94,40 +85,46 @@ class Luggage:
         return Attachment(name, kind, data)
 
 
-def find_films(runs: Sequence[AnyRun], luggage: Luggage) -> list[tuple[AnyRun, Attachment]]:
-    """Return the newest films of every run."""
+def find_videos(
+    runs: Sequence[RunRecord], budget: AttachmentBudget
+) -> list[tuple[RunRecord, Attachment]]:
+    """Return the newest videos of every run."""
     found = []
     for run in runs:
-        files = [f for f in sorted((run.path / "videos").glob("*")) if f.suffix.lower() in FILMS]
-        hidden = len(files) - FILMS_PER_RUN
+        files = [
+            f for f in sorted((run.path / VIDEOS).glob("*")) if f.suffix.lower() in VIDEO_KINDS
+        ]
+        hidden = len(files) - VIDEOS_PER_RUN
         if hidden > 0:
-            luggage.notes.append(f"{run.name}/videos has {hidden} more, older films.")
-        for file in files[-FILMS_PER_RUN:]:
-            film = luggage.take(file, FILMS[file.suffix.lower()])
-            if film is not None:
-                found.append((run, film))
+            budget.notes.append(f"{run.name}/{VIDEOS} has {hidden} more, older videos.")
+        for file in files[-VIDEOS_PER_RUN:]:
+            video = budget.take(file, VIDEO_KINDS[file.suffix.lower()])
+            if video is not None:
+                found.append((run, video))
     return found
 
 
-def find_analyses(root: Path, runs: Sequence[AnyRun], luggage: Luggage) -> list[Analysis]:
+def find_analyses(
+    root: Path, runs: Sequence[RunRecord], budget: AttachmentBudget
+) -> list[AttachedAnalysis]:
     """Return the analyses of the whole folder, then those of single runs."""
     places = [(root, ""), *((run.path, run.name) for run in runs if run.path != root)]
     return [
         analysis
         for place, source in places
-        for folder in sorted((place / "analysis").glob("*"))
+        for folder in sorted((place / ANALYSIS).glob("*"))
         if folder.is_dir()
-        for analysis in _read_folder(folder, source, luggage)
+        for analysis in _read_folder(folder, source, budget)
     ]
 
 
-def _read_folder(folder: Path, source: str, luggage: Luggage) -> Iterator[Analysis]:
-    """Yield one analysis a JSON file; figures belong to the file whose name they begin with."""
+def _read_folder(folder: Path, source: str, budget: AttachmentBudget) -> Iterator[AttachedAnalysis]:
+    """Yield one analysis per JSON file; figures belong to the file whose name they begin with."""
     files = [f for f in sorted(folder.glob("*")) if f.is_file() and not f.name.startswith(".")]
-    records = [f for f in files if f.suffix == ".json" and _read(f, luggage) is not None]
+    records = [f for f in files if f.suffix == ".json" and _read(f, budget) is not None]
     pictures = [f for f in files if f.suffix.lower() in PICTURES]
     if not records and pictures:
-        yield _make(folder, source, {}, pictures, luggage)
+        yield _make(folder, source, {}, pictures, budget)
     for index, record in enumerate(records):
         others = [other.stem for other in records if other is not record]
         own = [
@@ -136,16 +133,19 @@ def _read_folder(folder: Path, source: str, luggage: Luggage) -> Iterator[Analys
             if picture.stem.startswith(record.stem)
             or (index == 0 and not any(picture.stem.startswith(stem) for stem in others))
         ]
-        yield _make(folder, source, _read(record, luggage) or {}, own, luggage)
+        yield _make(folder, source, _read(record, budget) or {}, own, budget)
 
 
 def _make(
-    folder: Path, source: str, data: dict[str, Any], pictures: Sequence[Path], luggage: Luggage
-) -> Analysis:
+    folder: Path,
+    source: str,
+    data: dict[str, Any],
+    pictures: Sequence[Path],
+    budget: AttachmentBudget,
+) -> AttachedAnalysis:
     shown = _one_of_each(pictures)
-    taken = [luggage.take(picture, PICTURES[picture.suffix.lower()]) for picture in shown]
-    return Analysis(
-        command=folder.name,
+    taken = [budget.take(picture, PICTURES[picture.suffix.lower()]) for picture in shown]
+    return AttachedAnalysis(
         source=source,
         title=str(data.get("title") or folder.name),
         caption=str(data.get("caption") or ""),
@@ -163,32 +163,32 @@ def _one_of_each(pictures: Sequence[Path]) -> list[Path]:
     return sorted(best.values())
 
 
-def _tables(data: dict[str, Any]) -> Iterator[Grid]:
+def _tables(data: dict[str, Any]) -> Iterator[Table]:
     """Yield everything under ``table`` and ``<name>_table`` that is one."""
     for key, value in data.items():
         if key != "table" and not key.endswith("_table"):
             continue
         try:
-            columns = tuple(_word(column) for column in value["columns"])
-            rows = tuple(tuple(_word(cell) for cell in row) for row in value["rows"])
+            columns = tuple(_text(column) for column in value["columns"])
+            rows = tuple(tuple(Cell(_text(cell)) for cell in row) for row in value["rows"])
         except (KeyError, TypeError):
             continue
         if columns and all(len(row) == len(columns) for row in rows):
-            yield Grid(key.removesuffix("table").replace("_", " ").strip(), columns, rows)
+            yield Table(key.removesuffix("table").replace("_", " ").strip(), columns, rows)
 
 
-def _word(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None:
-        return "missing"
+        return MISSING
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _read(file: Path, luggage: Luggage) -> dict[str, Any] | None:
+def _read(file: Path, budget: AttachmentBudget) -> dict[str, Any] | None:
     try:
         data = json.loads(file.read_text())
     except (OSError, ValueError):
-        note = f"{file.relative_to(luggage.root).as_posix()} is not readable JSON."
-        if note not in luggage.notes:
-            luggage.notes.append(note)
+        note = f"{file.relative_to(budget.root).as_posix()} is not readable JSON."
+        if note not in budget.notes:
+            budget.notes.append(note)
         return None
     return data if isinstance(data, dict) else None

@@ -8,68 +8,51 @@ from typing import Any
 
 import numpy as np
 
-from prism_motor.report.arms import Arm, Section
-from prism_motor.report.records import RunRecord
+from prism_motor.arms import arm_colours
+from prism_motor.report.arms import ArmRuns, ReportSection
+from prism_motor.report.charts import Chart, Curve, draw_chart, twin_labels
+from prism_motor.report.collect import RunRecord
+from prism_motor.reporting import Axis, Quantity
 
 _POINTS = 160
 """Points of a curve."""
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """Something that training logs."""
+class ChapterCurves:
+    """The learning curves of a section."""
 
-    key: str
-    """Name in metrics.jsonl."""
-    title: str
-    """What it is called."""
-    unit: str
-    """Unit."""
-    log_scale: bool = False
-    """Whether factors matter more than differences."""
-    of_rates: bool = False
-    """Whether neighbours are averaged by their inverse: times between events add up as rates."""
+    colours: dict[str, str]
+    """Colours by label of the arm."""
+    twins: set[str]
+    """Labels that share a colour with one before; their lines are dashed."""
+    rows: tuple[tuple[Chart, ...], ...]
+    """Charts, one row per axis."""
 
 
-QUANTITIES = (
-    Quantity("reward_per_second", "reward per second", "1/s"),
-    Quantity("linear_error", "linear error", "m/s"),
-    Quantity("seconds_between_falls", "time between falls", "s", log_scale=True, of_rates=True),
-)
-"""What is drawn."""
+def make_chapter_curves(section: ReportSection) -> ChapterCurves | None:
+    """Draw all quantities of a section's domain; ``None`` without any metrics."""
+    colours = _colours([arm for arm in section.arms if arm.runs])
+    rows = []
+    for axis in section.spec.axes:
+        drawn = [
+            draw_chart(curves, quantity, axis, colours)
+            for quantity in section.spec.curves
+            if (curves := make_curves(section, quantity, axis))
+        ]
+        rows += [tuple(drawn)] if drawn else []
+    return ChapterCurves(colours, twin_labels(colours), tuple(rows)) if rows else None
 
 
-@dataclass(frozen=True)
-class Axis:
-    """What a curve is drawn over."""
-
-    key: str
-    """Name in metrics.jsonl."""
-    title: str
-    """What it is called."""
-    factor: float
-    """From the record to the picture."""
+def _colours(arms: Sequence[ArmRuns]) -> dict[str, str]:
+    """Give arms their colours; the first one of a name has the colour of that name."""
+    names = [arm.name for arm in arms]
+    keys = [arm.label if arm.name in names[:index] else arm.name for index, arm in enumerate(arms)]
+    found = arm_colours(keys)
+    return {arm.label: found[key] for arm, key in zip(arms, keys, strict=True)}
 
 
-AXES = (Axis("samples", "million samples", 1e-6), Axis("seconds", "minutes of training", 1 / 60))
-"""Costs of learning: experience and time."""
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One line of a picture."""
-
-    arm: Arm
-    x: np.ndarray
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    seeds: tuple[int, ...]
-    finished: bool
-    """Whether it is of finished trainings."""
-
-
-def make_curves(section: Section, quantity: Quantity, axis: Axis) -> list[Curve]:
+def make_curves(section: ReportSection, quantity: Quantity, axis: Axis) -> list[Curve]:
     """Return one curve for the finished seeds of each arm, and one for every unfinished run."""
     curves = []
     for arm in section.arms:
@@ -82,7 +65,7 @@ def make_curves(section: Section, quantity: Quantity, axis: Axis) -> list[Curve]
     return curves
 
 
-def _curve(arm: Arm, runs: Sequence[RunRecord], quantity: Quantity, axis: Axis) -> Curve | None:
+def _curve(arm: ArmRuns, runs: Sequence[RunRecord], quantity: Quantity, axis: Axis) -> Curve | None:
     lines = []
     for run in runs:
         line = _line(run.metrics, quantity, axis)
@@ -98,7 +81,7 @@ def _curve(arm: Arm, runs: Sequence[RunRecord], quantity: Quantity, axis: Axis) 
     grid = np.linspace(start, end, _POINTS)
     values = np.stack([np.interp(grid, x, y) for _, x, y in lines])
     return Curve(
-        arm,
+        arm.label,
         grid,
         values.mean(0),
         values.min(0),

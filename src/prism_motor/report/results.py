@@ -1,133 +1,291 @@
-"""The numbers of a section: estimates over training seeds and comparisons with a reference."""
+"""The numbers of a section: means per training seed, rates, and claims about a reference."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from prism_motor.report.arms import REFERENCE, Arm, Section
-from prism_motor.report.claims import Claim, make_claim, with_holm
-from prism_motor.report.measures import (
-    MEASURES,
-    NOMINAL,
-    ROBUSTNESS,
-    conditions_of,
-    find_measure,
-    seed_means,
+from prism_motor.report.arms import ArmRuns, ReportSection
+from prism_motor.reporting import ReportSpec, Variant
+from prism_motor.statistics import (
+    Claim,
+    Estimate,
+    Measure,
+    estimate,
+    iqm_estimate,
+    make_claim,
+    with_holm,
 )
-from prism_motor.statistics import Estimate, Interval, estimate, iqm_estimate, wilson
+
+
+class Key(NamedTuple):
+    """Names a number of a section."""
+
+    label: str
+    """Label of the row: an arm, and how its policies were executed."""
+    condition: str
+    """Name of the condition."""
+    field: str
+    """Field of the measure."""
+    solved: bool = False
+    """Whether only successful episodes count."""
+
+
+Means = dict[Key, dict[int, float]]
+"""Means over episodes by training seed; what is missing is not there."""
+
+Rates = dict[tuple[str, str], dict[int, tuple[int, int]]]
+"""Successes and episodes by training seed, by label and condition."""
 
 
 @dataclass(frozen=True)
-class Score:
-    """A measure of an arm under a condition."""
+class ResultRow:
+    """One row of the tables: an arm, executed in one way."""
 
-    seeds: dict[int, float]
-    """Mean over episodes by training seed."""
-    estimate: Estimate
-    """Over those seeds."""
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Survival of all episodes of some policies; it says nothing about other trainings."""
-
-    survived: int
-    episodes: int
-    interval: Interval
+    label: str
+    """What it is called; unique."""
+    arm: ArmRuns
+    """Its trainings."""
+    variant: Variant
+    """How its policies were executed."""
+    reference: str | None
+    """Label of the row that it is compared with."""
 
 
 @dataclass(frozen=True)
-class Results:
-    """All numbers of a section."""
+class SectionResults:
+    """All numbers of a section, or of several tasks together."""
 
-    section: Section
-    """Its runs."""
+    spec: ReportSpec
+    """What the domain says about reports."""
+    title: str
+    """What on."""
     reference: str
     """Name of the arm that others are compared with."""
+    rows: tuple[ResultRow, ...]
+    """Rows of all tables."""
     conditions: tuple[str, ...]
     """Conditions with any evaluation."""
-    scores: dict[tuple[str, str, str], Score]
-    """By label of the arm, condition and field; what is missing is not there."""
-    rates: dict[tuple[str, str], Rate]
-    """Survival over episodes, by label of the arm and condition."""
-    overall: dict[tuple[str, str], Estimate]
-    """Interquartile mean over seeds and conditions, by label and field; only for arms that were
+    means: Means
+    """Means over episodes by training seed."""
+    rates: Rates
+    """Successes and episodes by training seed."""
+    claims: tuple[Claim, ...]
+    """Comparisons under the plain condition."""
+    other_claims: tuple[Claim, ...]
+    """Comparisons under the other conditions."""
+    section: ReportSection | None
+    """The runs; ``None`` for several tasks together."""
+    over_conditions: dict[tuple[str, str], Estimate] = field(default_factory=dict)
+    """Interquartile mean over seeds and conditions, by label and field; only for rows that were
     evaluated under all conditions."""
-    claims: dict[str, tuple[Claim, ...]]
-    """By table: ``nominal`` and ``robustness``."""
+    over_tasks: dict[str, Estimate] = field(default_factory=dict)
+    """Interquartile mean of the rate over seeds and tasks, by label."""
+
+    def estimate(self, key: Key) -> Estimate | None:
+        """Return a number over training seeds."""
+        means = self.means.get(key)
+        return estimate(list(means.values())) if means else None
+
+    def rate(self, label: str, condition: str) -> tuple[int, int]:
+        """Return successes and episodes of all seeds."""
+        return _add(self.rates.get((label, condition), {}).values())
 
 
-def compute(section: Section, reference: str = REFERENCE) -> Results:
+def compute(section: ReportSection, reference: str | None = None) -> SectionResults:
     """Compute all numbers of a section.
 
     Args:
         section: Its arms.
-        reference: Name of the arm that others are compared with.
+        reference: Name of the arm that others are compared with; default: the domain's.
     """
-    conditions = tuple(conditions_of(section.arms))
-    scores, rates = {}, {}
-    for arm in section.arms:
+    spec = section.spec
+    chosen = section.reference(reference)
+    rows = _make_rows(section, chosen)
+    conditions = _conditions_of(section)
+    means: Means = {}
+    rates: Rates = {}
+    for row in rows:
         for condition in conditions:
-            for measure in MEASURES.values():
-                if means := seed_means(arm, condition, measure):
-                    found = Score(means, estimate(list(means.values())))
-                    scores[arm.label, condition, measure.field] = found
-            if rate := _rate(arm, condition):
-                rates[arm.label, condition] = rate
-    overall = {
-        (arm.label, field): iqm_estimate(strata)
-        for arm in section.arms
-        for field in ROBUSTNESS
-        if len(conditions) > 1 and (strata := _strata(scores, arm, conditions, field))
+            episodes = {
+                seed: found
+                for seed, run in row.arm.finished.items()
+                if (found := run.episodes(condition, row.variant))
+            }
+            if episodes:
+                rates[row.label, condition] = {s: _rate(e, spec) for s, e in episodes.items()}
+                means |= _means(row.label, condition, episodes, spec)
+    over_conditions = {
+        (row.label, field): iqm_estimate(strata)
+        for row in rows
+        for field in spec.robust
+        if spec.iqm_over_conditions
+        and len(conditions) > 1
+        and (strata := _strata(means, row.label, conditions, field))
     }
-    main = [m.field for m in MEASURES.values() if m.better]
-    others = [condition for condition in conditions if condition != NOMINAL]
-    claims = {
-        "nominal": _claims(section, reference, scores, [NOMINAL], main),
-        "robustness": _claims(section, reference, scores, others, list(ROBUSTNESS)),
-    }
-    return Results(section, reference, conditions, scores, rates, overall, claims)
+    return SectionResults(
+        spec, section.title, chosen, rows, conditions, means, rates,
+        *_make_claims(spec, rows, conditions, means),
+        section=section, over_conditions=over_conditions,
+    )  # fmt: skip
 
 
-def _rate(arm: Arm, condition: str) -> Rate | None:
-    episodes = [e for run in arm.finished.values() for e in run.episodes(condition)]
-    if not episodes:
+def combine(title: str, parts: Sequence[SectionResults]) -> SectionResults | None:
+    """Average over tasks: for every training seed and row that has all of them.
+
+    Args:
+        title: What they are called together.
+        parts: One per task, of the same domain.
+
+    Returns:
+        The numbers, or ``None`` if no row was evaluated on all tasks.
+    """
+    spec = parts[0].spec
+    # Every task counts the same, however many episodes it has.
+    means: Means = {}
+    for key in parts[0].means:
+        seeds = [part.means.get(key, {}) for part in parts]
+        common = set(seeds[0]).intersection(*seeds)
+        if common:
+            means[key] = {s: statistics.fmean(one[s] for one in seeds) for s in sorted(common)}
+    plain = {
+        row.label: key
+        for row in parts[0].rows
+        if (key := Key(row.label, spec.plain, spec.rate.field)) in means
+    }
+    if not plain:
         return None
-    survived = sum(episode.survived for episode in episodes)
-    return Rate(survived, len(episodes), wilson(survived, len(episodes)))
+    # Only rows that are left can be compared.
+    rows = tuple(row for row in parts[0].rows if row.label in plain)
+    means = {key: seeds for key, seeds in means.items() if key.label in plain}
+    rates: Rates = {}
+    for key, seeds in means.items():
+        where = key.label, key.condition
+        if key.field == spec.rate.field and not key.solved:
+            rates[where] = {seed: _add(part.rates[where][seed] for part in parts) for seed in seeds}
+    conditions = tuple(c for c in spec.conditions if any(key.condition == c for key in means))
+    over_tasks = {
+        label: iqm_estimate([[part.means[key][seed] for seed in means[key]] for part in parts])
+        for label, key in plain.items()
+    }
+    return SectionResults(
+        spec, title, parts[0].reference, rows, conditions, means, rates,
+        *_make_claims(spec, rows, conditions, means),
+        section=None, over_tasks=over_tasks,
+    )  # fmt: skip
+
+
+def compute_all(
+    sections: Sequence[ReportSection], reference: str | None = None
+) -> list[SectionResults]:
+    """Compute every section; tasks of one group also together, before each alone."""
+    groups: dict[tuple[str, str], list[SectionResults]] = {}
+    for section in sections:
+        group = section.spec.group(section.runs[0].config)
+        # Tasks without a group stand alone.
+        key = section.domain.name, group or section.title
+        groups.setdefault(key, []).append(compute(section, reference))
+    found = []
+    for (_, group), parts in groups.items():
+        evaluated = [part for part in parts if part.means]
+        if len(evaluated) > 1:
+            together = combine(f"All {len(evaluated)} tasks together, {group}", evaluated)
+            found += [together] if together else []
+        found += parts
+    return found
+
+
+def _make_rows(section: ReportSection, reference: str) -> tuple[ResultRow, ...]:
+    """Return one row per arm and way of execution, plain ones first.
+
+    What was added to a policy is compared with the same policy without it, other arms with the
+    reference; always under the same setting.
+    """
+    found = []
+    for place, arm in enumerate(section.arms):
+        for variant in arm.variants:
+            base = arm if variant.added else section.reference_of(arm, reference)
+            other = variant._replace(added="").label(base.label) if base else None
+            row = ResultRow(variant.label(arm.label), arm, variant, other)
+            found.append(((bool(variant.setting), bool(variant.added), place, variant), row))
+    return tuple(row for _, row in sorted(found, key=lambda pair: pair[0]))
+
+
+def _conditions_of(section: ReportSection) -> tuple[str, ...]:
+    """Return the conditions that any run was evaluated under, in their usual order."""
+    found = {one.condition for run in section.runs for one in run.evaluations}
+    known = [name for name in section.spec.conditions if name in found]
+    return (*known, *sorted(found - {*known}))
+
+
+def _means(
+    label: str,
+    condition: str,
+    episodes: Mapping[int, Sequence[Mapping[str, Any]]],
+    spec: ReportSpec,
+) -> Means:
+    """Return one number per training seed: the mean over its episodes that have a value."""
+    found: Means = {}
+    for measure in spec.measures:
+        for solved in (False, True) if spec.of_successes else (False,):
+            means = {
+                seed: statistics.fmean(values)
+                for seed, rows in episodes.items()
+                if (values := _values(rows, measure, spec.rate.field if solved else None))
+            }
+            if means:
+                found[Key(label, condition, measure.field, solved)] = means
+    return found
+
+
+def _values(
+    rows: Sequence[Mapping[str, Any]], measure: Measure, success: str | None
+) -> list[float]:
+    chosen = [row for row in rows if success is None or row[success]]
+    return [value for row in chosen if (value := measure.value(row)) is not None]
+
+
+def _rate(rows: Sequence[Mapping[str, Any]], spec: ReportSpec) -> tuple[int, int]:
+    return sum(bool(row[spec.rate.field]) for row in rows), len(rows)
+
+
+def _add(rates: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    pairs = list(rates)
+    return sum(hits for hits, _ in pairs), sum(count for _, count in pairs)
 
 
 def _strata(
-    scores: dict[tuple[str, str, str], Score], arm: Arm, conditions: tuple[str, ...], field: str
-) -> list[list[float]]:
+    means: Means, label: str, conditions: Sequence[str], field: str
+) -> list[list[float]] | None:
     """Return the seeds of every condition, or nothing if a condition is missing."""
-    found = [scores.get((arm.label, condition, field)) for condition in conditions]
-    return [] if None in found else [list(score.seeds.values()) for score in found if score]
+    found = [means.get(Key(label, condition, field)) for condition in conditions]
+    return None if None in found else [list(seeds.values()) for seeds in found if seeds]
 
 
-def _claims(
-    section: Section,
-    reference: str,
-    scores: dict[tuple[str, str, str], Score],
-    conditions: list[str],
-    fields: list[str],
-) -> tuple[Claim, ...]:
-    """Compare all arms with their reference, and correct for how many claims that makes."""
-    claims = []
-    for arm in section.arms:
-        other = section.reference_of(arm, reference)
-        if other is None:
+def _make_claims(
+    spec: ReportSpec, rows: Sequence[ResultRow], conditions: Sequence[str], means: Means
+) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
+    """Compare all rows with their reference, under the plain condition and under the others.
+
+    Each table is corrected for how many claims it makes.
+    """
+    directed = [measure for measure in spec.measures if measure.higher_is_better is not None]
+    robust = [spec.measure(field) for field in spec.robust]
+    labels = {row.label for row in rows}
+    plain: list[Claim] = []
+    others: list[Claim] = []
+    for row in rows:
+        if row.reference not in labels:
             continue
-        for condition in conditions:
-            for field in fields:
-                ours = scores.get((arm.label, condition, field))
-                theirs = scores.get((other.label, condition, field))
-                claims.append(
-                    make_claim(
-                        (arm.label, ours.seeds if ours else {}),
-                        (other.label, theirs.seeds if theirs else {}),
-                        condition,
-                        find_measure(field),
-                    )
-                )
-    return with_holm(claims)
+        assert row.reference is not None
+        for condition in dict.fromkeys((spec.plain, *conditions)):
+            claims, measures = (plain, directed) if condition == spec.plain else (others, robust)
+            for measure in measures:
+                ours = means.get(Key(row.label, condition, measure.field), {})
+                theirs = means.get(Key(row.reference, condition, measure.field), {})
+                if ours or condition == spec.plain:
+                    pair = (row.label, ours), (row.reference, theirs)
+                    claims.append(make_claim(*pair, condition, measure))
+    return with_holm(plain), with_holm(others)

@@ -1,76 +1,142 @@
-"""Tables of a section, one arm or comparison a row."""
+"""Tables of numbers: arms and comparisons in rows, measures and conditions in columns."""
 
 from __future__ import annotations
 
+import statistics
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from prism_motor.report.arms import Arm
-from prism_motor.report.cells import Cell, Table, blank
-from prism_motor.report.claims import Claim
-from prism_motor.report.measures import MEASURES, NOMINAL, ROBUSTNESS, Measure, find_measure
-from prism_motor.report.results import Rate, Results
-from prism_motor.statistics import Estimate, Interval
+from prism_motor._console import count
+from prism_motor.arms import arm_order
+from prism_motor.report.results import Key, ResultRow, SectionResults
+from prism_motor.statistics import (
+    Claim,
+    Estimate,
+    Interval,
+    Measure,
+    estimate,
+    wilson,
+    write_p,
+)
+
+MISSING = "missing"
+"""What stands where a number should be."""
 
 
-def main_table(results: Results) -> Table:
-    """Return the table of the nominal condition: one arm a row."""
-    measures = list(MEASURES.values())
+@dataclass(frozen=True)
+class Cell:
+    """One field of a table."""
+
+    text: str
+    """What matters."""
+    detail: str = ""
+    """A second, smaller line."""
+    kind: str = ""
+    """``missing``, ``better``, ``worse`` or nothing; decides how it looks."""
+    full: str = ""
+    """The whole of something that is shown in short."""
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.detail}".strip()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table."""
+
+    title: str
+    """What it shows."""
+    columns: tuple[str, ...]
+    """Headings."""
+    rows: tuple[tuple[Cell, ...], ...]
+    """As many cells in each as there are headings."""
+    note: str = ""
+    """What one must know to read it."""
+    folded: bool = False
+    """Whether a page shows it only when asked."""
+
+
+def blank() -> Cell:
+    """Return the cell of a number that is not there."""
+    return Cell(MISSING, kind="missing")
+
+
+def main_table(results: SectionResults) -> Table:
+    """Return the table of the plain condition: one row per arm."""
+    spec = results.spec
+    # With successes alone as well: every measure but the rate has two columns.
+    solved = (False, True) if spec.of_successes else (False,)
+    columns = [(m, s) for m in spec.measures for s in solved if not (s and m is spec.rate)]
+    sized = any(row.arm.parameters is not None for row in results.rows)
     rows = []
-    for arm in results.section.arms:
-        cells = [Cell(arm.label, _seeds(arm, NOMINAL))]
-        for measure in measures:
-            score = results.scores.get((arm.label, NOMINAL, measure.field))
-            rate = results.rates.get((arm.label, NOMINAL)) if _is_survival(measure) else None
-            cells.append(_estimate(score.estimate if score else None, measure, rate))
-        rows.append((*cells, _parameters(arm)))
-    return Table(
-        "Nominal condition",
-        ("arm", *(m.heading for m in measures), "parameters"),
-        tuple(rows),
+    for row in results.rows:
+        cells = [Cell(row.label, _seeds(results, row))]
+        for measure, only in columns:
+            cells.append(_number(results, Key(row.label, spec.plain, measure.field, only)))
+        if results.over_tasks:
+            cells.append(write_estimate(results.over_tasks.get(row.label), spec.rate, True))
+        if sized:
+            size = row.arm.parameters
+            cells.append(blank() if size is None else Cell(f"{size:,}"))
+        rows.append(tuple(cells))
+    headings = [_heading(measure, only) for measure, only in columns]
+    note = (
         "Mean ± sample SD over training seeds, with the 95 % t interval of the mean. Every seed "
         "counts once, by the mean over its episodes. One seed, or seeds that are all equal, cannot "
-        "say how much others would vary: then there is no interval. For survival, an interval with "
-        "a star is Wilson's over episodes instead; it speaks of these policies only.",
+        "say how much others would vary: then there is no interval. For "
+        f"{spec.rate.title}, an interval with a star is Wilson's over episodes instead; it speaks "
+        "of these policies only."
     )
+    note += f" {spec.measures_note}" if spec.measures_note else ""
+    if results.over_tasks:
+        headings.append(spec.rate.heading.replace(spec.rate.title, f"{spec.rate.title}, IQM"))
+        note += (
+            " All tasks weigh the same. IQM: interquartile mean over tasks and seeds with its 95 % "
+            "stratified bootstrap interval."
+        )
+    headings += ["parameters"] if sized else []
+    return Table(spec.plain_title, ("arm", *headings), tuple(rows), note)
 
 
-def robustness_table(results: Results, field: str) -> Table:
-    """Return one measure under all conditions; with several seeds, the IQM over them too."""
-    measure = find_measure(field)
-    several = any(score.estimate.count > 1 for score in results.scores.values())
-    rows = []
-    for arm in results.section.arms:
-        cells = [Cell(arm.label)]
-        for condition in results.conditions:
-            score = results.scores.get((arm.label, condition, field))
-            rate = results.rates.get((arm.label, condition)) if _is_survival(measure) else None
-            cells.append(_estimate(score.estimate if score else None, measure, rate))
-        if several:
-            cells.append(_estimate(results.overall.get((arm.label, field)), measure, None))
-        rows.append(tuple(cells))
-    return Table(
-        measure.heading.capitalize(),
-        ("arm", *results.conditions, *(("all: IQM",) if several else ())),
-        tuple(rows),
-        "Mean ± SD over training seeds with the 95 % t interval."
-        + (
-            " IQM: interquartile mean over seeds and conditions with its 95 % stratified bootstrap "
-            "interval."
-            if several
-            else ""
-        ),
-    )
-
-
-def robustness_tables(results: Results) -> list[Table]:
-    """Return the tables of all conditions; none if there is only one condition."""
+def conditions_tables(results: SectionResults) -> list[Table]:
+    """Return one table per measure of all conditions; none if there is only one condition."""
     if len(results.conditions) < 2:
         return []
-    return [robustness_table(results, field) for field in ROBUSTNESS]
+    return [conditions_table(results, field) for field in results.spec.robust]
 
 
-def claims_table(claims: Sequence[Claim], title: str) -> Table:
-    """Return comparisons with the reference, one a row."""
+def conditions_table(results: SectionResults, field: str) -> Table:
+    """Return one measure under all conditions; with several seeds, the IQM over them too."""
+    measure = results.spec.measure(field)
+    several = any(len(seeds) > 1 for seeds in results.means.values())
+    overall = several and results.spec.iqm_over_conditions
+    rows = []
+    for row in results.rows:
+        cells = [Cell(row.label)]
+        cells += [_number(results, Key(row.label, c, field)) for c in results.conditions]
+        if overall:
+            found = results.over_conditions.get((row.label, field))
+            cells.append(write_estimate(found, measure, measure is results.spec.rate))
+        rows.append(tuple(cells))
+    note = "Mean ± SD over training seeds with the 95 % t interval."
+    if overall:
+        note += (
+            " IQM: interquartile mean over seeds and conditions with its 95 % stratified bootstrap "
+            "interval."
+        )
+    columns = ("arm", *results.conditions, *(("all: IQM",) if overall else ()))
+    return Table(measure.heading.capitalize(), columns, tuple(rows), note)
+
+
+def claims_table(claims: Sequence[Claim], title: str, *, folded: bool = False) -> Table:
+    """Return comparisons with the reference, one per row.
+
+    Args:
+        claims: The comparisons.
+        title: Heading.
+        folded: Whether the page shows it only when asked; without any test it always does so.
+    """
     tested = sum(claim.adjusted is not None for claim in claims)
     several = len({claim.condition for claim in claims}) > 1
     rows = []
@@ -81,52 +147,72 @@ def claims_table(claims: Sequence[Claim], title: str) -> Table:
         names = [Cell(claim.arm, against)]
         names += [Cell(claim.condition)] if several else []
         rows.append((*names, Cell(claim.measure.heading), *_comparison(claim)))
+    measured = ("measure", "difference", "p (Holm)", "better in", "seeds")
     return Table(
         title,
-        (
-            "arm",
-            *(("condition",) if several else ()),
-            "measure",
-            "difference",
-            "p (Holm)",
-            "better in",
-            "seeds",
-        ),
+        ("arm", *(("condition",) if several else ()), *measured),
         tuple(rows),
         "Arm minus reference, mean over the training seeds that both have, with its 95 % t "
-        f"interval. p: paired t test, adjusted by Holm for the {tested} tests of this table. "
-        "Better in: share of all pairs of trainings in which the arm does better, with its "
+        f"interval. p: paired t test, adjusted by Holm for the {count(tested, 'test')} of this "
+        "table. Better in: share of all pairs of trainings in which the arm does better, with its "
         "bootstrap interval where resampling changes it; 50 % is no difference.",
+        folded=folded or not tested,
     )
 
 
-def _is_survival(measure: Measure) -> bool:
-    return measure.field == "survived"
+def families_table(parts: Sequence[SectionResults]) -> Table | None:
+    """Return the rate per family of tasks, such as a suite; ``None`` without two families.
+
+    Tasks of a family are averaged first, then training seeds.
+
+    Args:
+        parts: Results of single tasks of one domain.
+    """
+    spec = parts[0].spec
+    tasks: dict[str, int] = defaultdict(int)
+    rates: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
+    for part in parts:
+        if not part.section or not part.means:
+            continue
+        config = part.section.runs[0].config
+        family = spec.family(config)
+        tasks[family] += 1
+        for row in part.rows:
+            means = part.means.get(Key(row.label, spec.plain, spec.rate.field), {})
+            for seed, rate in means.items():
+                rates[row.label, spec.group(config)][family][seed].append(rate)
+    if len(tasks) < 2:
+        return None
+    families = sorted(tasks)
+    rows = []
+    for (label, group), found in sorted(rates.items(), key=lambda item: arm_order(item[0][0])):
+        cells = []
+        for family in families:
+            means = [statistics.fmean(values) for values in found.get(family, {}).values()]
+            cells.append(write_estimate(estimate(means) if means else None, spec.rate, True))
+        rows.append((Cell(label, group), *cells))
+    columns = [f"{family} ({count(tasks[family], 'task')})" for family in families]
+    return Table(
+        f"{spec.rate.title.capitalize()} by suite, {spec.rate.unit}",
+        ("arm", *columns),
+        tuple(rows),
+        "Mean over the tasks that were evaluated, then mean ± SD over training seeds.",
+    )
 
 
-def _parameters(arm: Arm) -> Cell:
-    return blank() if arm.parameters is None else Cell(f"{arm.parameters:,}")
+def write_estimate(
+    found: Estimate | None, measure: Measure, rate: bool = False, of: tuple[int, int] = (0, 0)
+) -> Cell:
+    """Return an estimate as a cell.
 
-
-def _seeds(arm: Arm, condition: str) -> str:
-    """Say how many seeds there are and what became of the others."""
-    missing = arm.missing(condition)
-    count = len(arm.planned) - len(missing)
-    if not missing:
-        return f"{count} seed{'' if count == 1 else 's'}"
-    reasons = []
-    for seed in missing:
-        run = arm.runs.get(seed)
-        if run is None:
-            reasons.append(f"{seed} missing")
-        elif not run.finished:
-            reasons.append(f"{seed} at {run.updates / run.budget:.0%}")
-        else:
-            reasons.append(f"{seed} not evaluated")
-    return f"{count} of {len(arm.planned)} seeds; {', '.join(reasons)}"
-
-
-def _estimate(found: Estimate | None, measure: Measure, rate: Rate | None) -> Cell:
+    Args:
+        found: The estimate; ``None`` gives a blank cell.
+        measure: What it is of.
+        rate: Whether it is a rate, which is never below 0 or above 100 %.
+        of: Successes and episodes, for an interval of a rate where the seeds give none.
+    """
     if found is None:
         return blank()
     text = measure.write(found.centre)
@@ -134,14 +220,53 @@ def _estimate(found: Estimate | None, measure: Measure, rate: Rate | None) -> Ce
         text += f" ± {measure.write(found.sd)}"
     if found.interval is not None:
         low, high = found.interval
-        if _is_survival(measure):
+        if rate:  # the t interval of a rate knows no bounds
             low, high = max(0.0, low), min(100.0, high)
         return Cell(text, _interval(Interval(low, high), measure))
-    if rate is not None:
-        low, high = (100 * bound for bound in rate.interval)
-        wilson = _interval(Interval(low, high), measure)
-        return Cell(text, f"{wilson}*", full=f"{rate.survived} of {rate.episodes} episodes")
+    hits, episodes = of
+    if rate and episodes:
+        low, high = (100 * bound for bound in wilson(hits, episodes))
+        bounds = _interval(Interval(low, high), measure)
+        return Cell(text, f"{bounds}*", full=f"{hits} of {count(episodes, 'episode')}")
     return Cell(text)
+
+
+def _number(results: SectionResults, key: Key) -> Cell:
+    """Return one number over training seeds."""
+    measure = results.spec.measure(key.field)
+    of = results.rate(key.label, key.condition)
+    return write_estimate(results.estimate(key), measure, measure is results.spec.rate, of)
+
+
+def _heading(measure: Measure, solved: bool) -> str:
+    if not solved:
+        return measure.heading
+    return measure.heading.replace(measure.title, f"{measure.title} of successes")
+
+
+def _seeds(results: SectionResults, row: ResultRow) -> str:
+    """Say how many trainings stand behind a row, and what became of the others."""
+    spec = results.spec
+    episodes = ""
+    if spec.shows_episodes:
+        episodes = f", {count(results.rate(row.label, spec.plain)[1], 'episode')}"
+    if results.section is None:
+        found = results.means.get(Key(row.label, spec.plain, spec.rate.field), {})
+        return count(len(found), "seed") + episodes
+    planned, missing = row.arm.planned, row.arm.missing(spec.plain, row.variant)
+    there = len(planned) - len(missing)
+    if not missing:
+        return count(there, "seed") + episodes
+    reasons = []
+    for seed in missing:
+        run = row.arm.runs.get(seed)
+        if run is None:
+            reasons.append(f"{seed} missing")
+        elif not run.finished:
+            reasons.append(f"{seed} at {run.updates / run.budget:.0%}")
+        else:
+            reasons.append(f"{seed} not evaluated")
+    return f"{there} of {count(len(planned), 'seed')}{episodes}; {', '.join(reasons)}"
 
 
 def _interval(interval: Interval, measure: Measure, signed: bool = False) -> str:
@@ -162,16 +287,9 @@ def _comparison(claim: Claim) -> tuple[Cell, ...]:
     p_value = Cell("no test", kind="missing")
     if claim.adjusted is not None:
         p_value = Cell(write_p(claim.adjusted), kind=kind)
-    share = f"{100 * found.improvement:.0f} %"
+    better = Cell(f"{100 * found.improvement:.0f} %")
     if found.improvement_interval:
         low, high = (100 * bound for bound in found.improvement_interval)
-        better = Cell(share, f"[{low:.0f}, {high:.0f}]")
-    else:
-        better = Cell(share)
+        better = Cell(better.text, f"[{low:.0f}, {high:.0f}]")
     left = f"without {', '.join(map(str, found.unpaired))}" if found.unpaired else ""
     return difference, p_value, better, Cell(", ".join(map(str, found.seeds)), left)
-
-
-def write_p(value: float) -> str:
-    """Write a p-value with two significant digits."""
-    return "< 0.001" if value < 0.001 else f"{value:.2g}"

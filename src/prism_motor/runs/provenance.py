@@ -12,7 +12,7 @@ from typing import Any
 
 from prism_motor._version import __version__
 
-_PACKAGES = ("torch", "numpy", "mujoco", "rsl-rl-lib", "tensordict", "lerobot")
+_PACKAGES = ("torch", "numpy", "scipy", "mujoco", "rsl-rl-lib", "tensordict", "lerobot")
 
 
 def collect_provenance() -> dict[str, Any]:

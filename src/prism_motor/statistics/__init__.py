@@ -1,11 +1,19 @@
 """How sure we are: estimates over training seeds, rates, comparisons and their corrections.
 
-Episodes of one policy are not independent trainings. Average them first, one number a training
+Episodes of one policy are not independent trainings. Average them first, one number per training
 seed, and give those to the functions here; only rates of episodes belong to :func:`wilson`, whose
 interval then speaks of the policies at hand and not of others.
 """
 
-from prism_motor.statistics.intervals import Estimate, Interval, estimate, t_interval, wilson
+from prism_motor.statistics.claims import Claim, Measure, make_claim, with_holm, write_p
+from prism_motor.statistics.intervals import (
+    Estimate,
+    Interval,
+    estimate,
+    geometric_estimate,
+    t_interval,
+    wilson,
+)
 from prism_motor.statistics.paired import (
     Comparison,
     compare,
@@ -15,16 +23,22 @@ from prism_motor.statistics.paired import (
 from prism_motor.statistics.resampling import bootstrap, iqm, iqm_estimate
 
 __all__ = [
+    "Claim",
     "Comparison",
     "Estimate",
     "Interval",
+    "Measure",
     "bootstrap",
     "compare",
     "estimate",
+    "geometric_estimate",
     "holm",
     "iqm",
     "iqm_estimate",
+    "make_claim",
     "probability_of_improvement",
     "t_interval",
     "wilson",
+    "with_holm",
+    "write_p",
 ]

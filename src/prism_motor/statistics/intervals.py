@@ -44,13 +44,27 @@ def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Esti
     """Return mean, sample SD and t interval over training seeds.
 
     Args:
-        values: One number a training seed.
+        values: One number per training seed.
         confidence: Confidence of the interval.
     """
     check_values(values)
     sd = statistics.stdev(values) if len(values) > 1 else None
     interval = t_interval(values, confidence=confidence)
     return Estimate(statistics.fmean(values), sd, interval, len(values))
+
+
+def geometric_estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the geometric mean over training seeds and the t interval of the logarithms.
+
+    Errors are positive and differ by factors, so their logarithms are what is near normal.
+
+    Args:
+        values: One positive number per training seed; zeros count as 1e-12.
+        confidence: Confidence of the interval.
+    """
+    found = estimate([math.log(max(value, 1e-12)) for value in values], confidence=confidence)
+    interval = None if found.interval is None else Interval(*map(math.exp, found.interval))
+    return Estimate(math.exp(found.centre), None, interval, found.count)
 
 
 def t_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Interval | None:

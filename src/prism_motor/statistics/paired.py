@@ -102,7 +102,7 @@ def probability_of_improvement(
     number of pairs.
 
     Args:
-        values: One number a training; higher is better.
+        values: One number per training; higher is better.
         reference: The same for the reference.
         resamples: Bootstrap samples; both groups are resampled on their own.
         seed: Seed of the resampling.
@@ -129,7 +129,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return Holm's adjusted p-values, for a table that makes several claims at once.
 
     Args:
-        p_values: One a claim; what could not be tested (``None``) is no claim and stays ``None``.
+        p_values: One per claim; what could not be tested (``None``) is no claim and stays ``None``.
     """
     for value in p_values:
         if value is not None and not 0 <= value <= 1:

@@ -98,7 +98,7 @@ def iqm_estimate(
     The interval of a handful of seeds is somewhat too narrow, as with every bootstrap.
 
     Args:
-        strata: Per task (or condition) one number a training seed, on a common scale.
+        strata: Per task (or condition) one number per training seed, on a common scale.
         resamples: Bootstrap samples.
         seed: Seed of the resampling.
         confidence: Confidence of the interval.

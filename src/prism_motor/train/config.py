@@ -45,17 +45,20 @@ class RunConfig:
 class EvaluationConfig:
     """How a trained policy is evaluated."""
 
-    conditions: tuple[str, ...]
+    conditions: tuple[str, ...] = ("nominal",)
     """Names of the conditions."""
-    seeds: tuple[int, ...]
+    seeds: tuple[int, ...] = (101,)
     """Evaluation seeds."""
+    episodes: int = 20
+    """Episodes per seed."""
     threads: int = 1
     """Threads of the evaluation."""
 
     def __post_init__(self) -> None:
         check_unique("conditions", self.conditions)
         check_seeds("seeds", self.seeds)
-        check_size("evaluation", "threads", self.threads)
+        for name in ("episodes", "threads"):
+            check_size("evaluation", name, getattr(self, name))
 
     @property
     def pairs(self) -> list[tuple[str, int]]:

@@ -21,6 +21,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import Tensor, nn
+from torch.multiprocessing.spawn import ProcessExitedException, start_processes
 
 from prism_motor._errors import PrismError
 
@@ -113,7 +114,7 @@ def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     mistakes = mp.get_context("spawn").SimpleQueue()
-    children = mp.start_processes(  # type: ignore[attr-defined]
+    children: Any = start_processes(
         _child,
         args=(processes, port, mistakes, work, arguments),
         nprocs=processes,
@@ -133,7 +134,7 @@ def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
     try:
         while not children.join(timeout=1.0):
             pass
-    except mp.ProcessExitedException as error:
+    except ProcessExitedException as error:
         if mistakes.empty():
             raise
         raise PrismError(mistakes.get()) from error

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from prism_motor.domains import Evaluator, Key, open_run
-from prism_motor.runs import collect_provenance
+from prism_motor.domains import Domain, Evaluator, Key, open_run
+from prism_motor.runs import Run, collect_provenance
 from prism_motor.runs.layout import EVALUATIONS
 from prism_motor.runs.weights import hash_weights
 from prism_motor.train.config import EvaluationConfig
@@ -45,12 +45,15 @@ class Evaluations:
         self.domain.check_evaluation(self.config, self.evaluation)
         self.step = self.run.checkpoint_step(step)
         self._evaluator: Evaluator | None = None
-        self._provenance = collect_provenance()
 
     @cached_property
     def weights_hash(self) -> str:
         """Hash of the policy's weights."""
         return hash_weights(self.run.weights(self.domain.weights, self.step))
+
+    @cached_property
+    def _provenance(self) -> dict[str, Any]:
+        return collect_provenance()
 
     def read(self, condition: str, seed: int) -> dict[Key, Any]:
         """Return the stored episodes of this policy, by what identifies them."""
@@ -175,3 +178,36 @@ class Evaluations:
             "checkpoint": self.step,
             "policy_sha256": self.weights_hash,
         }
+
+
+class EpisodeByEpisode:
+    """Runs the episodes of a domain one after the other.
+
+    Args:
+        domain: The domain, which runs a single episode.
+        run: The run folder.
+        step: Which checkpoint.
+    """
+
+    def __init__(self, domain: Domain, run: Run, step: int) -> None:
+        self.domain, self.policy = domain, domain.load_policy(run.path, step)
+
+    def steps(self, keys: Sequence[Key]) -> int:
+        """Return the number of episodes."""
+        return len(keys)
+
+    def run(
+        self,
+        condition: str,
+        seed: int,
+        keys: Sequence[Key],
+        note: Callable[..., None],
+        report: Callable[[], None],
+    ) -> None:
+        """Run episodes and note each one as it ends."""
+        for key in keys:
+            note(self.domain.run_episode(self.policy, condition, seed, key))
+            report()
+
+    def close(self) -> None:
+        """Nothing is open."""

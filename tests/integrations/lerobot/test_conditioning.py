@@ -28,11 +28,6 @@ def test_parameter_counts_of_the_paper(config, sizes, expected):
     assert matched == pytest.approx(expected, rel=1e-3)
 
 
-def test_the_former_name_of_the_large_mlp_is_taken_for_it():
-    config = PrismDiffusionConfig(conditioner="mlp", mlp_size="larger", device="cpu")
-    assert config.mlp_size == "large"
-
-
 def test_large_mlps():
     smolvla = PrismSmolVLAConfig(conditioner="mlp", mlp_size="large", device="cpu")
     assert count(smolvla, 32, 960) == 6_230_976
@@ -105,3 +100,10 @@ def test_gate_init_reaches_the_layer():
 def test_wrong_fields_are_refused_when_the_config_is_made(config, fields, message):
     with pytest.raises(ValueError, match=message):
         config(device="cpu", **fields)
+
+
+def test_the_old_name_of_the_large_mlp_is_read():
+    old = PrismDiffusionConfig(conditioner="mlp", mlp_size="larger", device="cpu")
+    new = PrismDiffusionConfig(conditioner="mlp", mlp_size="large", device="cpu")
+    assert old.mlp_size == "large"
+    assert old.conditioner_traits() == new.conditioner_traits()

@@ -132,7 +132,7 @@ def test_the_task_gives_sizes_and_the_folder_of_demonstrations():
     assert config.task.cameras == ()
     assert config.demos == "demos/metaworld-reach-v3"
     assert domain.prepare(config) == config
-    assert domain.planned(config) == replace(planned, demos=config.demos)
+    assert domain.planned(config) == replace(domain.planned(planned), demos=config.demos)
     images = domain.prepare(domain.make_config("laptop", "prism"))
     assert len(images.task.cameras) == 2  # the suite's own
     chosen = {"task.cameras": ["corner2"]}

@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prism_motor.studies.physics.arm import load_arm
 from prism_motor.studies.physics.config import QUICK
 from prism_motor.studies.physics.dataset import make_dataset
+from prism_motor.studies.physics.robot import load_arm
 
 TINY = replace(
     QUICK,
-    arms=("mlp", "prism2"),
+    arms=("mlp-matched", "prism"),
     train_episodes=3,
     validation_episodes=2,
     test_episodes=2,
-    steps=20,
+    updates=20,
     curve_points=2,
     workers=1,
 )

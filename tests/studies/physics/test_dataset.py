@@ -5,10 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prism_motor.studies.physics.arm import TORQUE_LIMIT, signal_names
 from prism_motor.studies.physics.config import PhysicsConfig
 from prism_motor.studies.physics.dataset import make_dataset
-from prism_motor.studies.physics.targets import measure, target_columns
+from prism_motor.studies.physics.robot import (
+    TORQUE_LIMIT,
+    measure,
+    signal_names,
+    target_columns,
+)
 
 from .conftest import TINY
 
@@ -68,7 +72,7 @@ def test_extrapolation_is_the_test_set_faster_with_targets_computed_anew(tiny_da
     ("change", "message"),
     [
         ({"seeds": 1}, "seeds must be at least 2, got 1"),
-        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"updates": 0}, "updates must be .* got 0"),
         ({"learning_rates": ()}, "learning_rates must be one or more positive"),
         ({"learning_rates": (0.0,)}, "learning_rates must be one or more positive"),
         ({"sample_seconds": 9.0}, "sample_seconds must be positive and at most"),

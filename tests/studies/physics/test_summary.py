@@ -1,48 +1,42 @@
-"""Estimates, intervals and the verdict."""
+"""Errors with their intervals, and the verdict."""
 
 import math
 
-import numpy as np
 import pytest
-from scipy import stats
 
-from prism_motor.studies.physics.contenders import choose_contenders
+from prism_motor.statistics import Estimate, Interval
+from prism_motor.studies.physics.robot import TARGETS
 from prism_motor.studies.physics.summary import (
-    ArmSummary,
-    Estimate,
-    estimate,
+    PhysicsSummary,
     percent,
-    text_table,
+    text_tables,
     verdict,
+    write_error,
 )
-from prism_motor.studies.physics.targets import TARGETS
+from prism_motor.studies.physics.training import choose_arms
+
+SPREAD = (0.95, 1.0, 1.05, 0.98, 1.02)
 
 
-def summary(name, centre, low=None, high=None):
-    error = Estimate(centre, low or centre * 0.9, high or centre * 1.1)
-    errors = {part: {t.name: error for t in TARGETS} for part in ("test", "extrapolation")}
-    return ArmSummary(choose_contenders((name,))[0], 16_000, 0.01, False, errors)
-
-
-def test_interval_is_the_t_interval_of_the_logarithms():
-    values = [0.01, 0.02, 0.04, 0.03]
-    found = estimate(values)
-    logs = np.log(values)
-    low, high = stats.t.interval(0.95, 3, logs.mean(), stats.sem(logs))
-    assert (found.centre, found.low, found.high) == pytest.approx(np.exp([logs.mean(), low, high]))
-
-
-def test_interval_covers_the_truth_as_often_as_it_says():
-    generator = np.random.default_rng(0)
-    found = [estimate(np.exp(generator.normal(-3, 0.4, 5)).tolist()) for _ in range(2000)]
-    covered = np.mean([entry.low <= math.exp(-3) <= entry.high for entry in found])
-    assert 0.935 < covered < 0.965
+def summary(name, centre, spread=SPREAD):
+    """Return an arm whose errors vary around a centre, the same for all targets and sets."""
+    errors = {seed: centre and centre * factor for seed, factor in enumerate(spread, start=1)}
+    by_set = {part: {t.name: errors for t in TARGETS} for part in ("test", "extrapolation")}
+    return PhysicsSummary(choose_arms((name,))[0], 16_000, 0.01, False, by_set)
 
 
 def test_a_diverged_seed_is_not_averaged_away():
-    found = estimate([0.1, None, 0.2])
-    assert found.centre == math.inf
-    assert str(found) == "diverged"
+    found = PhysicsSummary(
+        choose_arms(("prism",))[0], 1, 0.01, False, {"test": {"x": {1: 0.1, 2: None, 3: 0.2}}}
+    )
+    assert found.estimate("test", "x") is None
+    assert found.centre("test", "x") == math.inf
+    assert write_error(None) == "diverged"
+
+
+def test_errors_are_written_with_their_intervals():
+    assert write_error(Estimate(0.0035, None, Interval(0.003, 0.0041), 5)) == "0.35 [0.30, 0.41]"
+    assert write_error(Estimate(0.0035, None, None, 5)) == "0.35"
 
 
 @pytest.mark.parametrize(
@@ -54,29 +48,42 @@ def test_percent(share, text):
 
 
 def test_the_verdict_follows_the_numbers():
-    clear = verdict([summary("mlp", 0.10), summary("prism2", 0.01)])
+    noisy = (1.0, 1.02, 0.97, 1.05, 0.96)
+    clear = verdict([summary("mlp-matched", 0.10), summary("prism", 0.01, noisy)])
     assert clear[0][0] == "PRISM degree 2 against MLP:"
-    assert "test error lower for Joint power (net)" in clear[0][1]
-    assert "lowest test error PRISM degree 2, 1.0 [0.90, 1.1] %" in clear[1][1]
-    assert "no other interval overlaps" in clear[1][1]
+    assert " lower test error for Joint power (net) (−90 %)" in clear[0][1]
+    assert "lowest test error PRISM degree 2, 1.0 [" in clear[1][1]
+    assert "better than every other arm" in clear[1][1]
 
-    lost = verdict([summary("mlp", 0.01), summary("prism2", 0.10)])
-    assert "test error higher for Joint power (net)" in lost[0][1]
+    lost = verdict([summary("mlp-matched", 0.01), summary("prism", 0.10, noisy)])
+    assert "higher test error for Joint power (net) (+900 %)" in lost[0][1]
     assert "lowest test error MLP" in lost[1][1]
 
-    level = verdict([summary("mlp", 0.100), summary("prism2", 0.101)])
-    assert "not separable for Joint power (net)" in level[0][1]
-    assert "not separable from PRISM degree 2" in level[1][1]
+    level = verdict([summary("mlp-matched", 0.100), summary("prism", 0.1001, noisy)])
+    assert "no difference that these seeds can show for Joint power (net)" in level[0][1]
+    assert "no other arm is shown to be worse" in level[1][1]
+
+
+def test_only_some_others_may_be_as_good():
+    noisy = (1.0, 1.02, 0.97, 1.05, 0.96)
+    found = verdict(
+        [summary("mlp-matched", 0.1), summary("prism", 0.1001, noisy), summary("glu", 0.9, noisy)]
+    )
+    assert "not shown to be worse: PRISM degree 2." in found[1][1]
 
 
 def test_the_larger_mlp_cannot_win_the_equal_comparison():
-    found = verdict([summary("mlp", 0.10), summary("mlp2x", 0.01)])
-    assert "lower for" in found[0][1]
-    assert "lowest test error MLP, 10 [9.0, 11] %" in found[1][1]
+    noisy = (1.0, 1.02, 0.97, 1.05, 0.96)
+    found = verdict([summary("mlp-matched", 0.10), summary("mlp-large", 0.01, noisy)])
+    assert "lower test error for" in found[0][1]
+    assert found[1][1].startswith(" test error 10 [")
+    assert "no other arm to compare" in found[1][1]
 
 
 def test_diverged_arms_in_the_verdict_and_the_table():
-    broken = summary("mlp", math.inf, math.inf, math.inf)
+    broken = summary("mlp-matched", None)
     assert verdict([broken])[0][1] == " every arm diverged."
-    assert text_table([broken, summary("prism2", 0.1)]).count("diverged") == 2 * len(TARGETS)
-    assert "lowest test error PRISM" in verdict([broken, summary("prism2", 0.1)])[1][1]
+    assert text_tables([broken, summary("prism", 0.1)]).count("diverged") == 2 * len(TARGETS)
+    found = verdict([broken, summary("prism", 0.1)])
+    assert "diverged for Joint power (net)" in found[0][1]
+    assert "lowest test error PRISM" in found[1][1]

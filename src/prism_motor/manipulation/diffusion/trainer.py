@@ -3,137 +3,73 @@
 from __future__ import annotations
 
 import hashlib
-import time
-from collections import defaultdict
-from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from prism_motor.domains import State
 from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations
-from prism_motor.manipulation.diffusion.network import make_policy, make_processors
-from prism_motor.manipulation.diffusion.normalisation import measure_statistics
-from prism_motor.manipulation.diffusion.windows import Windows, draw
+from prism_motor.manipulation.diffusion.network import (
+    make_policy,
+    make_processors,
+    measure_statistics,
+)
+from prism_motor.manipulation.diffusion.windows import TrainingWindows, draw_samples
 from prism_motor.runs import RunError
-from prism_motor.runs.checkpoints import select
-from prism_motor.train.finite import NonFiniteTrainingError
+from prism_motor.train.gradient import GradientTrainer
 
 
-class HandlingTrainer:
+class HandlingTrainer(GradientTrainer):
     """Diffusion Policy on demonstrations; loss, optimiser and schedule are LeRobot's.
 
-    Which samples an update sees depends on the seed and its number alone, all other randomness is
-    torch's, and its state is part of :meth:`state`: a run that goes on from there repeats an
-    uninterrupted one bit for bit. LeRobot's Diffusion Policy keeps no moving average of its
-    weights, and so neither does this.
+    Which samples an update sees depends only on the seed and its number. LeRobot's Diffusion Policy
+    keeps no moving average of its weights, and so neither does this.
 
     Args:
         config: The run.
         demonstrations: What to learn from.
-
-    Attributes:
-        updates: Finished updates.
     """
 
     def __init__(self, config: ManipulationConfig, demonstrations: Demonstrations) -> None:
-        self.config = config
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)
-        self.policy = make_policy(config)
-        self.policy.train()
+        policy = make_policy(config)
+        policy.train()
         self.statistics = measure_statistics(demonstrations)
-        self.normalise, _ = make_processors(self.policy, self.statistics)
-        settings = self.policy.config
-        self.optimizer = settings.get_optimizer_preset().build(self.policy.get_optim_params())
-        self.schedule = settings.get_scheduler_preset().build(self.optimizer, config.updates)
-        self.windows = Windows(demonstrations, config.network)
+        self.normalise, _ = make_processors(policy, self.statistics)
+        settings = policy.config
+        optimizer = settings.get_optimizer_preset().build(policy.get_optim_params())
+        self.windows = TrainingWindows(demonstrations, config.network)
         self.data_hash = _hash(demonstrations)
         torch.manual_seed(config.seed)  # arms of any size see the same noise
-        self.updates = 0
-        self.seconds = 0.0
-        self._losses: list[float] = []
-        self._norms: list[float] = []
-        self._rng = torch.get_rng_state()
+        super().__init__(
+            config,
+            policy,
+            optimizer,
+            schedule=settings.get_scheduler_preset().build(optimizer, config.updates),
+            gradient_norm=config.optimiser.gradient_norm,
+            log_every=config.log_every,
+        )
+
+    def loss(self) -> Tensor:
+        """Return the loss on the samples of the next update."""
+        config = self.config
+        samples = draw_samples(len(self.windows), config.batch, config.seed, self.updates)
+        loss, _ = self.policy.forward(self.normalise(self.windows.batch(samples)))
+        return loss
 
     def update(self) -> dict[str, float] | None:
         """Do one update; return metrics whenever ``log_every`` of them are done."""
-        start = time.perf_counter()
-        self._rng = torch.get_rng_state()
-        config = self.config
-        samples = draw(len(self.windows), config.batch, config.seed, self.updates)
-        loss, _ = self.policy.forward(self.normalise(self.windows.batch(samples)))
-        if not torch.isfinite(loss):
-            raise NonFiniteTrainingError(f"the loss is {loss.item()}")
-        self.optimizer.zero_grad()
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(
-            self.policy.parameters(), config.optimiser.gradient_norm
-        )
-        if not torch.isfinite(norm):
-            raise NonFiniteTrainingError(f"the norm of the gradient is {norm.item()}")
-        rate = self.optimizer.param_groups[0]["lr"]
-        self.optimizer.step()
-        self.schedule.step()
-        self.updates += 1
-        self._losses.append(loss.item())
-        self._norms.append(norm.item())
-        self.seconds += time.perf_counter() - start
-        if self.updates % config.log_every and self.updates != config.updates:
-            return None
-        row = {
-            "update": self.updates,
-            "samples": self.updates * config.batch,
-            "seconds": round(self.seconds, 3),
-            "loss": sum(self._losses) / len(self._losses),
-            "gradient_norm": sum(self._norms) / len(self._norms),
-            "learning_rate": rate,
-            "updates_per_second": self.updates / self.seconds,
-        }
-        self._losses, self._norms = [], []
-        return row
-
-    def state(self) -> State:
-        """Return (tensors, plain data) from which :meth:`restore` goes on exactly."""
-        return self._state(torch.get_rng_state())
-
-    def state_before(self) -> State:
-        """Return the state from before an update that failed, which it did before any weight moved."""
-        return self._state(self._rng)
-
-    def models(self) -> dict[str, nn.Module]:
-        """Return the policy."""
-        return {"policy": self.policy}
-
-    def describe(self, row: Mapping[str, float]) -> str:
-        """Say in one line how training does."""
-        return (
-            f"loss {row['loss']:.4f}  gradient {row['gradient_norm']:.2f}  "
-            f"{row['updates_per_second']:.1f} updates/s"
-        )
+        row = super().update()
+        return row and {**row, "samples": self.updates * self.config.batch}
 
     def _state(self, rng: Tensor) -> State:
-        tensors = {f"policy.{k}": v for k, v in self.policy.state_dict().items()}
-        optimizer = self.optimizer.state_dict()
-        for index, entries in optimizer["state"].items():
-            tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
+        tensors, plain = super()._state(rng)
         for key, entries in self.statistics.items():
-            tensors |= {f"statistics/{key}/{k}": v for k, v in entries.items()}
-        tensors["torch_rng"] = rng
-        if self.config.device.startswith("cuda"):
-            tensors["cuda_rng"] = torch.cuda.get_rng_state()
-        plain = {
-            "updates": self.updates,
-            "seconds": self.seconds,
-            "losses": self._losses,
-            "norms": self._norms,
-            "param_groups": optimizer["param_groups"],
-            "schedule": self.schedule.state_dict(),
-            "data_sha256": self.data_hash,
-        }
-        return {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}, plain
+            tensors |= {f"statistics/{key}/{k}": v.clone() for k, v in entries.items()}
+        return tensors, {**plain, "data_sha256": self.data_hash}
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """Go on from a saved state."""
@@ -142,21 +78,7 @@ class HandlingTrainer:
                 f"The demonstrations in {self.config.demos} are not those that the run began with. "
                 "Put those back, or start a new run."
             )
-        self.policy.load_state_dict(select(tensors, "policy."))
-        entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
-        for name, value in select(tensors, "optimizer.").items():
-            index, key = name.split(".", 1)
-            entries[int(index)][key] = value
-        groups = plain["param_groups"]
-        self.optimizer.load_state_dict({"state": dict(entries), "param_groups": groups})
-        self.schedule.load_state_dict(plain["schedule"])
-        torch.set_rng_state(tensors["torch_rng"])
-        if "cuda_rng" in tensors:
-            torch.cuda.set_rng_state(tensors["cuda_rng"])
-        # Checkpoints from before updates were called so say "iteration".
-        self.updates = plain.get("updates", plain.get("iteration"))
-        self.seconds = plain["seconds"]
-        self._losses, self._norms = list(plain["losses"]), list(plain["norms"])
+        super().restore(tensors, plain)
 
 
 def _hash(demonstrations: Demonstrations) -> str:

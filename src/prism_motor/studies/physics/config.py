@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from prism_motor._checks import check_size
 from prism_motor._errors import InputError
 
 TUNING_SEED = 0
@@ -15,7 +16,7 @@ _COUNTS = (
     "test_episodes",
     "budget",
     "head",
-    "steps",
+    "updates",
     "batch",
     "curve_points",
     "workers",
@@ -48,10 +49,10 @@ class PhysicsConfig:
     """Parameters of every arm, within 1 % (twice as many for the larger MLP)."""
     head: int = 64
     """Width of the two hidden layers that follow every front layer."""
-    steps: int = 1600
-    """Optimiser steps."""
+    updates: int = 1600
+    """Training updates."""
     batch: int = 256
-    """States per optimiser step."""
+    """States per update."""
     learning_rates: tuple[float, ...] = (5e-3, 1e-2, 2e-2, 4e-2, 8e-2)
     """Peak learning rates of the sweep, the same for every arm."""
     curve_points: int = 12
@@ -66,8 +67,7 @@ class PhysicsConfig:
                 "5 is the default."
             )
         for name in _COUNTS:
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, got {getattr(self, name)}.")
+            check_size("physics", name, getattr(self, name))
         if not self.learning_rates or min(self.learning_rates) <= 0:
             raise InputError(
                 f"learning_rates must be one or more positive numbers, got {self.learning_rates}."
@@ -79,6 +79,11 @@ class PhysicsConfig:
             )
         if self.extrapolation <= 0:
             raise InputError(f"extrapolation must be positive, got {self.extrapolation}.")
+
+    @property
+    def quick(self) -> bool:
+        """Whether this only checks the machinery, so that its numbers mean nothing."""
+        return replace(self, seeds=QUICK.seeds, arms=QUICK.arms, workers=QUICK.workers) == QUICK
 
     @property
     def reported_seeds(self) -> range:
@@ -93,7 +98,7 @@ QUICK = PhysicsConfig(
     validation_episodes=2,
     test_episodes=3,
     episode_seconds=2.0,
-    steps=150,
+    updates=150,
     learning_rates=(1e-2, 2e-2),
     curve_points=3,
 )

@@ -8,9 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from prism_motor._errors import InputError
-from prism_motor.studies.physics.arm import JOINTS, TORQUE_LIMIT, Model, engine, load_arm
 from prism_motor.studies.physics.config import PhysicsConfig
-from prism_motor.studies.physics.targets import measure, target_columns
+from prism_motor.studies.physics.robot import (
+    JOINTS,
+    TORQUE_LIMIT,
+    Model,
+    engine,
+    load_arm,
+    measure,
+    target_columns,
+)
 
 _STIFFNESS = np.array([8.0, 30.0, 14.0, 3.0])
 _DAMPING = np.array([1.0, 3.0, 1.4, 0.25])
@@ -26,7 +33,7 @@ class Split:
     inputs: np.ndarray
     """Positions, velocities and torques (rows, 3 * joints)."""
     targets: np.ndarray
-    """Columns as in :func:`prism_motor.studies.physics.targets.measure`."""
+    """Columns as in :func:`prism_motor.studies.physics.robot.measure`."""
 
 
 @dataclass(frozen=True)

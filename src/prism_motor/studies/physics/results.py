@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 import time
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from prism_motor._version import __version__
-from prism_motor.studies.physics.arm import ARM_XML
+from prism_motor.runs import collect_provenance
+from prism_motor.runs.atomic import write_json
 from prism_motor.studies.physics.config import PhysicsConfig
-from prism_motor.studies.physics.fit import Job
+from prism_motor.studies.physics.robot import ARM_XML
+from prism_motor.studies.physics.training import ALIASES, FitJob
 
 SCHEMA = 1
+"""Version of the file; raised when its meaning changes."""
+
 FILE_NAME = "results.json"
+"""Where results are, in the study's folder."""
 
 _WITHOUT_INFLUENCE = ("seeds", "arms", "workers")
 """Fields that do not change what a single job finds."""
 
 
-class Results:
+class PhysicsResults:
     """Finished jobs of one configuration in one folder.
 
     Args:
@@ -52,24 +53,24 @@ class Results:
             stored = json.loads(self.path.read_text(encoding="utf-8"))
             if stored["fingerprint"] == self.fingerprint and stored["schema"] == SCHEMA:
                 self._earlier_seconds = float(stored["wall_seconds"])
-                return stored["jobs"]
+                return dict(map(_renamed, stored["jobs"].values()))
         except (ValueError, KeyError, TypeError):
             pass  # not ours or damaged: kept aside below, never overwritten
         self.path.replace(self.path.with_name("results.previous.json"))
         return {}
 
-    def add(self, job: Job, entry: dict[str, Any]) -> None:
+    def add(self, job: FitJob, entry: dict[str, Any]) -> None:
         """Keep a finished job."""
         self.jobs[job.key] = entry
         self.save()
 
-    def has(self, job: Job) -> bool:
+    def has(self, job: FitJob) -> bool:
         """Say whether a job is done."""
         return job.key in self.jobs
 
     def of_arm(self, arm: str) -> list[dict[str, Any]]:
         """Return the arm's entries of the reported seeds at its chosen rate, in order of seed."""
-        jobs = (Job(arm, seed, self.chosen[arm]) for seed in self.config.reported_seeds)
+        jobs = (FitJob(arm, seed, self.chosen[arm]) for seed in self.config.reported_seeds)
         return [self.jobs[job.key] for job in jobs]
 
     @property
@@ -78,7 +79,7 @@ class Results:
         return self._earlier_seconds + time.perf_counter() - self._started
 
     def save(self) -> None:
-        """Write everything to a temporary file, then rename it: never half a file."""
+        """Write everything; a file is never left half written."""
         content = {
             "schema": SCHEMA,
             "fingerprint": self.fingerprint,
@@ -89,18 +90,25 @@ class Results:
             "reused_jobs": self.reused,
             "jobs": self.jobs,
         }
-        temporary = self.path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-        os.replace(temporary, self.path)
+        write_json(self.path, content)
 
 
 def versions() -> dict[str, str]:
     """Return the versions that can change the numbers."""
-    found = {name: metadata.version(name) for name in ("torch", "mujoco", "numpy", "scipy")}
-    return {"prism": __version__, "python": platform.python_version(), **found}
+    made = collect_provenance()
+    packages = {name: made["packages"][name] for name in ("torch", "mujoco", "numpy", "scipy")}
+    return {"prism": made["prism"], "python": made["python"], **packages}
+
+
+def _renamed(entry: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a stored job with its key, by the present name of its arm."""
+    arm = str(ALIASES.get(entry["arm"], entry["arm"]))
+    return FitJob(arm, entry["seed"], entry["learning_rate"]).key, {**entry, "arm": arm}
 
 
 def _fingerprint(config: PhysicsConfig, found: dict[str, str]) -> str:
+    """Return what two runs share whose jobs can stand for each other."""
     settings = {k: v for k, v in asdict(config).items() if k not in _WITHOUT_INFLUENCE}
+    settings["steps"] = settings.pop("updates")  # as it was called when the first were written
     text = json.dumps([settings, found, ARM_XML], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

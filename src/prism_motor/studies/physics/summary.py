@@ -6,32 +6,178 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from prism_motor import _console
+from prism_motor.statistics import (
+    Claim,
+    Estimate,
+    Measure,
+    geometric_estimate,
+    make_claim,
+    with_holm,
+)
 from prism_motor.studies.physics.config import PhysicsConfig
-from prism_motor.studies.physics.contenders import Contender, choose_contenders
-from prism_motor.studies.physics.results import Results
-from prism_motor.studies.physics.targets import TARGETS, Target
+from prism_motor.studies.physics.results import PhysicsResults
+from prism_motor.studies.physics.robot import TARGETS, PhysicsTarget
+from prism_motor.studies.physics.training import PhysicsArm, choose_arms
 
-SETS = ("test", "extrapolation")
+SETS = {
+    "test": "Held-out test episodes: % of variance unexplained, 95 % interval",
+    "extrapolation": "Faster than in training: % of variance unexplained, 95 % interval",
+}
+"""Data that errors are measured on, with titles of their tables."""
+
+DUELS = (("prism", "mlp-matched"), ("prism", "product"), ("mlp-large", "mlp-matched"))
+"""Arms that are compared with each other."""
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """Geometric mean over seeds with its 95 % interval."""
+class PhysicsSummary:
+    """One row of the table."""
 
-    centre: float
-    low: float
-    high: float
+    arm: PhysicsArm
+    """The network."""
+    parameters: int
+    """Its parameters."""
+    learning_rate: float
+    """The rate that it chose."""
+    at_edge: bool
+    """Whether that is the smallest or largest of the sweep."""
+    errors: dict[str, dict[str, dict[int, float | None]]]
+    """Unexplained share by set, target and seed; ``None`` if the network diverged."""
 
-    def overlaps(self, other: Estimate) -> bool:
-        """Say whether the intervals share a value."""
-        return self.low <= other.high and other.low <= self.high
+    def estimate(self, dataset: str, target: str) -> Estimate | None:
+        """Return the geometric mean over seeds; ``None`` if any seed diverged."""
+        errors = [error for error in self.errors[dataset][target].values() if error is not None]
+        if len(errors) < len(self.errors[dataset][target]):
+            return None
+        return geometric_estimate(errors)
 
-    def __str__(self) -> str:
-        if not math.isfinite(self.centre):
-            return "diverged"
-        return f"{percent(self.centre)} [{percent(self.low)}, {percent(self.high)}]"
+    def centre(self, dataset: str, target: str) -> float:
+        """Return the geometric mean over seeds; infinite if any seed diverged."""
+        found = self.estimate(dataset, target)
+        return math.inf if found is None else found.centre
+
+    def logarithms(self, dataset: str, target: str) -> dict[int, float]:
+        """Return the logarithm of the error by seed; errors differ by factors."""
+        errors = self.errors[dataset][target].items()
+        return {seed: math.log(max(e, 1e-12)) for seed, e in errors if e is not None}
+
+
+def summarise(config: PhysicsConfig, results: PhysicsResults) -> list[PhysicsSummary]:
+    """Return one summary per arm, in the order of the comparison."""
+    summaries = []
+    for arm in choose_arms(config.arms):
+        runs = results.of_arm(arm.name)
+        rate = results.chosen[arm.name]
+        summaries.append(
+            PhysicsSummary(
+                arm=arm,
+                parameters=runs[0]["parameters"],
+                learning_rate=rate,
+                at_edge=rate in (min(config.learning_rates), max(config.learning_rates)),
+                errors={
+                    name: {
+                        t.name: {run["seed"]: run[name][t.name] for run in runs} for t in TARGETS
+                    }
+                    for name in SETS
+                },
+            )
+        )
+    return summaries
+
+
+def best_arm(summaries: Sequence[PhysicsSummary], dataset: str, target: str) -> PhysicsSummary:
+    """Return the arm with the lowest error."""
+    return min(summaries, key=lambda s: s.centre(dataset, target))
+
+
+def verdict(summaries: Sequence[PhysicsSummary]) -> list[tuple[str, str]]:
+    """Say in plain words what the numbers show, computed from them alone.
+
+    Returns (subject, finding) pairs that read as one sentence: duels first, then one per target.
+    """
+    by_name = {s.arm.name: s for s in summaries}
+    duels = [(by_name[a], by_name[b]) for a, b in DUELS if a in by_name and b in by_name]
+    pairs = [(arm, reference, target) for arm, reference in duels for target in TARGETS]
+    # All duels make one table of claims, which are corrected together.
+    claims = with_holm([_claim(arm, reference, "test", target) for arm, reference, target in pairs])
+    found = []
+    for index, (arm, reference) in enumerate(duels):
+        own = claims[index * len(TARGETS) : (index + 1) * len(TARGETS)]
+        found.append(_duel(arm, reference, own))
+    equal = [s for s in summaries if s.arm.budget_scale == 1.0]
+    return found + [_best_of(target, equal) for target in TARGETS]
+
+
+def _claim(
+    arm: PhysicsSummary, reference: PhysicsSummary, dataset: str, target: PhysicsTarget
+) -> Claim:
+    """Compare the logarithms of two arms' errors, paired by seed."""
+    measure = Measure(target.name, target.label, higher_is_better=False)
+    ours, theirs = ((s.arm.label, s.logarithms(dataset, target.name)) for s in (arm, reference))
+    return make_claim(ours, theirs, dataset, measure)
+
+
+def _duel(
+    arm: PhysicsSummary, reference: PhysicsSummary, claims: Sequence[Claim]
+) -> tuple[str, str]:
+    """Compare two arms over all targets on the test set."""
+    groups: dict[str, list[str]] = {
+        "lower test error for": [],
+        "higher test error for": [],
+        "no difference that these seeds can show for": [],
+        "diverged for": [],
+    }
+    for claim, target in zip(claims, TARGETS, strict=True):
+        centres = [s.centre("test", target.name) for s in (arm, reference)]
+        if math.inf in centres:
+            groups["diverged for"].append(target.label)
+        elif claim.outcome in ("better", "worse"):
+            better = claim.outcome == "better"
+            ratio = math.exp(claim.comparison.difference) if claim.comparison else 1.0
+            group = groups[f"{'lower' if better else 'higher'} test error for"]
+            group.append(f"{target.label} ({100 * (ratio - 1):+.0f} %)".replace("-", "−"))
+        else:
+            groups["no difference that these seeds can show for"].append(target.label)
+    parts = [f"{outcome} {', '.join(names)}" for outcome, names in groups.items() if names]
+    return f"{arm.arm.label} against {reference.arm.label}:", f" {'; '.join(parts)}."
+
+
+def _best_of(target: PhysicsTarget, summaries: Sequence[PhysicsSummary]) -> tuple[str, str]:
+    """Name the best arm of equal size on both sets, and those that may be as good."""
+    best, level = _leaders(summaries, "test", target)
+    error = best.estimate("test", target.name)
+    if error is None:
+        return f"{target.label}:", " every arm diverged."
+    if len(summaries) == 1:
+        return f"{target.label}:", f" test error {write_error(error)} %; no other arm to compare."
+    if not level:
+        tie = "better than every other arm"
+    elif len(level) == len(summaries) - 1:
+        tie = "no other arm is shown to be worse"
+    else:
+        tie = f"not shown to be worse: {', '.join(level)}"
+    far, far_level = _leaders(summaries, "extrapolation", target)
+    far_error = write_error(far.estimate("extrapolation", target.name))
+    return (
+        f"{target.label}:",
+        f" lowest test error {best.arm.label}, {write_error(error)} %; {tie}. Faster than in "
+        f"training {far.arm.label}, {far_error} %; {len(far_level)} of {len(summaries) - 1} others "
+        "not shown to be worse.",
+    )
+
+
+def _leaders(
+    summaries: Sequence[PhysicsSummary], dataset: str, target: PhysicsTarget
+) -> tuple[PhysicsSummary, list[str]]:
+    """Return the best arm and the labels of those that it is not shown to be better than."""
+    best = best_arm(summaries, dataset, target.name)
+    others = [
+        s for s in summaries if s is not best and math.isfinite(s.centre(dataset, target.name))
+    ]
+    claims = with_holm([_claim(best, other, dataset, target) for other in others])
+    level = [claim.reference for claim in claims if claim.outcome != "better"]
+    return best, level
 
 
 def percent(share: float) -> str:
@@ -40,148 +186,28 @@ def percent(share: float) -> str:
     return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
-def estimate(values: Sequence[float | None]) -> Estimate:
-    """Return the geometric mean and the t interval of the logarithms.
-
-    Errors are positive and differ by factors, so their logarithms are what is near normal. A run
-    that diverged (``None``) makes the estimate infinite.
-    """
-    from scipy import stats
-
-    if any(value is None for value in values):
-        return Estimate(math.inf, math.inf, math.inf)
-    logs = np.log(np.maximum(np.array(values, dtype=float), 1e-12))
-    half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
-    return Estimate(*(math.exp(logs.mean() + shift) for shift in (0.0, -half, half)))
+def write_error(found: Estimate | None) -> str:
+    """Write an error in percent with its interval."""
+    return "diverged" if found is None else f"{percent(found.centre)} {write_bounds(found)}".strip()
 
 
-@dataclass(frozen=True)
-class ArmSummary:
-    """One row of the table."""
-
-    contender: Contender
-    parameters: int
-    learning_rate: float
-    at_edge: bool
-    """Whether the chosen rate is the smallest or largest of the sweep."""
-    errors: dict[str, dict[str, Estimate]]
-    """Unexplained share by set (test, extrapolation) and target."""
+def write_bounds(found: Estimate) -> str:
+    """Write the interval of an error in percent; empty if it has none."""
+    if found.interval is None:
+        return ""
+    return f"[{percent(found.interval.low)}, {percent(found.interval.high)}]"
 
 
-def summarise(config: PhysicsConfig, results: Results) -> list[ArmSummary]:
-    """Return one summary per arm, in the order of the comparison."""
-    summaries = []
-    for contender in choose_contenders(config.arms):
-        runs = results.of_arm(contender.name)
-        rate = results.chosen[contender.name]
-        errors = {
-            name: {t.name: estimate([run[name][t.name] for run in runs]) for t in TARGETS}
-            for name in SETS
-        }
-        summaries.append(
-            ArmSummary(
-                contender=contender,
-                parameters=runs[0]["parameters"],
-                learning_rate=rate,
-                at_edge=rate in (min(config.learning_rates), max(config.learning_rates)),
-                errors=errors,
-            )
-        )
-    return summaries
-
-
-def best_arm(summaries: Sequence[ArmSummary], dataset: str, target: str) -> ArmSummary:
-    """Return the arm with the lowest error."""
-    return min(summaries, key=lambda s: s.errors[dataset][target].centre)
-
-
-def verdict(summaries: Sequence[ArmSummary]) -> list[tuple[str, str]]:
-    """Say in plain words what the numbers show, computed from them alone.
-
-    Returns (subject, finding) pairs that read as one sentence: duels first, then one per target.
-    """
-    by_name = {s.contender.name: s for s in summaries}
-    found = [
-        _duel(by_name[name], by_name[reference])
-        for name, reference in (("prism2", "mlp"), ("prism2", "product"), ("mlp2x", "mlp"))
-        if name in by_name and reference in by_name
-    ]
-    equal = [s for s in summaries if s.contender.budget_scale == 1.0]
-    return found + [_best_of(target, equal) for target in TARGETS]
-
-
-def _duel(arm: ArmSummary, reference: ArmSummary) -> tuple[str, str]:
-    """Compare two arms over all targets on the test set."""
-    groups: dict[str, list[str]] = {"lower for": [], "higher for": [], "not separable for": []}
-    for target in TARGETS:
-        ours, theirs = arm.errors["test"][target.name], reference.errors["test"][target.name]
-        if ours.overlaps(theirs):
-            groups["not separable for"].append(target.label)
-        else:
-            groups["lower for" if ours.high < theirs.low else "higher for"].append(target.label)
-    parts = [f"{outcome} {', '.join(names)}" for outcome, names in groups.items() if names]
-    return (
-        f"{arm.contender.label} against {reference.contender.label}:",
-        f" test error {'; '.join(parts)}.",
-    )
-
-
-def _best_of(target: Target, summaries: Sequence[ArmSummary]) -> tuple[str, str]:
-    """Name the best arm of equal size on both sets, and those that cannot be told from it."""
-    best, level = _leaders(summaries, "test", target.name)
-    error = best.errors["test"][target.name]
-    if not math.isfinite(error.centre):
-        return f"{target.label}:", " every arm diverged."
-    tie = f"not separable from {', '.join(level)}" if level else "no other interval overlaps"
-    far, far_level = _leaders(summaries, "extrapolation", target.name)
-    return (
-        f"{target.label}:",
-        f" lowest test error {best.contender.label}, {error} %; {tie}. Faster than in training "
-        f"{far.contender.label}, {far.errors['extrapolation'][target.name]} %; "
-        f"{len(far_level)} of {len(summaries) - 1} other intervals overlap.",
-    )
-
-
-def _leaders(
-    summaries: Sequence[ArmSummary], dataset: str, target: str
-) -> tuple[ArmSummary, list[str]]:
-    """Return the best arm and the labels of those whose intervals overlap with its interval."""
-    best = best_arm(summaries, dataset, target)
-    error = best.errors[dataset][target]
-    level = [
-        s.contender.label
-        for s in summaries
-        if s is not best and s.errors[dataset][target].overlaps(error)
-    ]
-    return best, level
-
-
-def text_table(summaries: Sequence[ArmSummary]) -> str:
+def text_tables(summaries: Sequence[PhysicsSummary]) -> str:
     """Format both tables for a terminal."""
-    return "\n\n".join(_text_block(summaries, name) for name in SETS)
-
-
-def _text_block(summaries: Sequence[ArmSummary], dataset: str) -> str:
-    titles = {
-        "test": "Held-out test episodes: % of variance unexplained, 95 % interval",
-        "extrapolation": "Faster than in training: % of variance unexplained, 95 % interval",
-    }
-    header = ["arm", "params", "rate", *(target.label for target in TARGETS)]
-    rows = [
-        [
-            s.contender.label,
-            f"{s.parameters:,}",
-            f"{s.learning_rate:g}{'*' if s.at_edge else ''}",
-            *(str(s.errors[dataset][target.name]) for target in TARGETS),
-        ]
-        for s in summaries
-    ]
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in [header, *rows]
-    ]
-    return "\n".join([titles[dataset], lines[0], "-" * len(lines[0]), *lines[1:]])
+    blocks = []
+    for dataset, title in SETS.items():
+        rows = [["arm", "params", "rate", *(target.label for target in TARGETS)]]
+        for s in summaries:
+            rate = f"{s.learning_rate:g}{'*' if s.at_edge else ''}"
+            errors = [write_error(s.estimate(dataset, target.name)) for target in TARGETS]
+            rows.append([s.arm.label, f"{s.parameters:,}", rate, *errors])
+        blocks.append(f"{title}\n{_console.text_table(rows)}")
+    if any(s.at_edge for s in summaries):
+        blocks.append("* a rate at the edge of the sweep: a better one may lie beyond")
+    return "\n\n".join(blocks)

@@ -1,0 +1,308 @@
+"""Finds run folders and reads what they hold, without loading any weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prism_motor._errors import InputError, PrismError
+from prism_motor.domains import Domain, domain_of
+from prism_motor.reporting import PLAIN, ReportSpec, Variant
+from prism_motor.runs import RunError, to_dict
+from prism_motor.runs.layout import (
+    CAMPAIGN,
+    CHECKPOINTS,
+    CONFIG,
+    EVALUATIONS,
+    PROVENANCE,
+    walk_runs,
+)
+
+
+@dataclass(frozen=True)
+class StoredEvaluation:
+    """One file of evaluations/: a policy under one condition and evaluation seed."""
+
+    condition: str
+    """Name of the condition."""
+    variant: Variant
+    """How the policy was executed."""
+    seed: int
+    """Evaluation seed."""
+    checkpoint: int
+    """Update that the policy is of."""
+    policy_sha256: str
+    """Hash of the policy's weights."""
+    protocol: dict[str, Any]
+    """How much was evaluated, and how."""
+    episodes: tuple[dict[str, Any], ...]
+    """Every episode."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One training run."""
+
+    path: Path
+    """The folder."""
+    name: str
+    """The folder as seen from where the report began."""
+    domain: Domain
+    """What it is a run of."""
+    config: Any
+    """How it was trained."""
+    config_sha256: str
+    """Hash of config.json's contents."""
+    provenance: dict[str, Any]
+    """Code version, packages, machine and command."""
+    updates: int
+    """Updates that are done and saved."""
+    checkpoint_sha256: str | None
+    """Hash of the newest checkpoint's tensors; ``None`` if the folder has no checkpoint."""
+    metrics: tuple[dict[str, Any], ...]
+    """What training logged, in order."""
+    evaluations: tuple[StoredEvaluation, ...]
+    """Those of the newest checkpoint."""
+    notes: tuple[str, ...]
+    """What was left out, and why."""
+
+    @property
+    def spec(self) -> ReportSpec:
+        """What its domain says about reports."""
+        return self.domain.reporting
+
+    @property
+    def finished(self) -> bool:
+        """Whether all planned updates are done."""
+        return self.updates >= self.config.updates
+
+    @property
+    def budget(self) -> int:
+        """Updates that it has had or will have."""
+        return max(self.updates, self.config.updates)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its settings as plain data."""
+        return to_dict(self.config)
+
+    def episodes(self, condition: str, variant: Variant = PLAIN) -> list[dict[str, Any]]:
+        """Return all episodes under a condition."""
+        return [
+            episode
+            for one in self.evaluations
+            if (one.condition, one.variant) == (condition, variant)
+            for episode in one.episodes
+        ]
+
+
+@dataclass(frozen=True)
+class CampaignPlan:
+    """What a campaign.json says there should be."""
+
+    folder: Path
+    """The campaign's folder."""
+    domain: Domain
+    """What its runs are of."""
+    seeds: dict[str, tuple[int, ...]]
+    """Training seeds by name of the arm."""
+    tasks: int
+    """How many times all of that: once per task or variant."""
+
+    def note(self, runs: Sequence[RunRecord]) -> str | None:
+        """Say how many of the planned runs have begun, unless all have."""
+        found = sum(self.covers(run) for run in runs)
+        wanted = self.tasks * sum(len(seeds) for seeds in self.seeds.values())
+        if found >= wanted:
+            return None
+        return f"{self.folder}: {found} of {wanted} runs of the campaign have begun."
+
+    def covers(self, run: RunRecord) -> bool:
+        """Say whether a run is one of the campaign."""
+        return run.path.is_relative_to(self.folder)
+
+
+@dataclass(frozen=True)
+class RunCollection:
+    """Everything that was found under a folder."""
+
+    root: Path
+    """The folder."""
+    runs: tuple[RunRecord, ...]
+    """Runs that can be reported, by folder."""
+    problems: tuple[str, ...]
+    """Folders that look like runs and cannot be read, and other things left out."""
+    plans: tuple[CampaignPlan, ...]
+    """Campaigns."""
+
+
+def collect(root: str | Path) -> RunCollection:
+    """Read all run folders at or under a folder.
+
+    Args:
+        root: The folder; may be a run itself.
+    """
+    folder = Path(root)
+    if not folder.is_dir():
+        raise RunError(f"There is no folder {folder}.")
+    runs: list[RunRecord] = []
+    problems: list[str] = []
+    plans: list[CampaignPlan] = []
+    for place, is_run in walk_runs(folder):
+        if (place / CAMPAIGN).is_file():
+            plans += _read_plan(place, problems)
+        if not is_run:
+            continue
+        name = place.relative_to(folder).as_posix()
+        try:
+            run = _read_run(place, folder.resolve().name if name == "." else name)
+        except RunError as error:
+            problems.append(str(error))
+            continue
+        runs.append(run)
+        problems += run.notes
+    problems += [note for plan in plans if (note := plan.note(runs))]
+    return RunCollection(folder, tuple(runs), tuple(problems), tuple(plans))
+
+
+def _read_plan(folder: Path, problems: list[str]) -> list[CampaignPlan]:
+    data = read_json(folder / CAMPAIGN) or {}
+    try:
+        domain = domain_of(data)
+        names = [domain.arm_name(arm["name"]) for arm in data["arms"]]
+        seeds = dict.fromkeys(names, tuple(map(int, data["seeds"])))
+        tasks = len(data.get("tasks") or data.get("variants") or (None,))
+        return [CampaignPlan(folder, domain, seeds, tasks)]
+    except (KeyError, TypeError, ValueError):
+        problems.append(f"{folder / CAMPAIGN} is not the record of a campaign.")
+        return []
+
+
+def _read_run(folder: Path, name: str) -> RunRecord:
+    from prism_motor.runs import Run
+
+    # Can its settings be read, by this version and with the plugins that are here?
+    data = read_json(folder / CONFIG)
+    if data is None:
+        raise RunError(f"{name}: {CONFIG} is damaged or not that of a training run.")
+    provenance = read_json(folder / PROVENANCE) or {}
+    try:
+        domain = domain_of(data)
+        config = domain.read_config(data, f"{name}/{CONFIG}")
+    except (PrismError, ValueError, TypeError, KeyError, AttributeError) as error:
+        version = provenance.get("prism")
+        made = f" It was made by prism {version}." if version else ""
+        raise RunError(f"{name}: this version of prism cannot read the run: {error}{made}") from (
+            error
+        )
+    # How far did it get? Kept records have no checkpoints; then evaluations and metrics tell.
+    run = Run(folder, data)
+    notes: list[str] = []
+    found = _read_evaluations(folder, name, domain.reporting, notes)
+    metrics = tuple(row for row in run.metrics() if isinstance(row, dict))
+    steps = run.steps()
+    updates = steps[-1] if steps else max([0, *(one.checkpoint for one in found)])
+    if not steps and not found:
+        updates = int(metrics[-1].get("update", 0)) if metrics else 0
+        notes.append(f"{name}: neither a complete checkpoint nor an evaluation in the folder.")
+    return RunRecord(
+        path=folder,
+        name=name,
+        domain=domain,
+        config=config,
+        config_sha256=_hash(data),
+        provenance=provenance,
+        updates=updates,
+        checkpoint_sha256=_checkpoint_hash(folder, updates, name, notes) if steps else None,
+        metrics=metrics,
+        evaluations=_of_newest(found, updates, name, notes),
+        notes=tuple(notes),
+    )
+
+
+def _read_evaluations(
+    folder: Path, name: str, spec: ReportSpec, notes: list[str]
+) -> list[StoredEvaluation]:
+    """Read the files that are whole; each of the others gets a note."""
+    from prism_motor.train.evaluations import SCHEMA
+
+    found = []
+    for file in sorted((folder / EVALUATIONS).glob("*.json")):
+        data = read_json(file)
+        try:
+            if data is None:
+                raise InputError("no readable JSON")
+            if data["schema"] != SCHEMA:
+                raise InputError(f"schema {data['schema']}, this prism reads {SCHEMA}")
+            if not data["episodes"]:
+                raise InputError("no episodes")
+            for row in data["episodes"]:
+                for measure in spec.measures:
+                    measure.value(row)
+            found.append(
+                StoredEvaluation(
+                    condition=data["condition"]["name"],
+                    variant=spec.variant(data["protocol"]),
+                    seed=data["evaluation_seed"],
+                    checkpoint=data["checkpoint"],
+                    policy_sha256=data["policy_sha256"],
+                    protocol=data["protocol"],
+                    episodes=tuple(data["episodes"]),
+                )
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            why = f"it has no {error}" if isinstance(error, KeyError) else error
+            notes.append(f"{name}/{EVALUATIONS}/{file.name} is left out: {why}.")
+    return found
+
+
+def _of_newest(
+    found: list[StoredEvaluation], updates: int, name: str, notes: list[str]
+) -> tuple[StoredEvaluation, ...]:
+    """Return the evaluations of the newest checkpoint, all of the same weights."""
+    kept = [one for one in found if one.checkpoint == updates]
+    notes += [
+        f"{name}: {one.variant.label(one.condition)}, seed {one.seed}, was evaluated after "
+        f"{one.checkpoint} updates and is left out, because the run has {updates}."
+        for one in found
+        if one.checkpoint != updates
+    ]
+    hashes = {one.policy_sha256 for one in kept}
+    if len(hashes) > 1:
+        notes.append(
+            f"{name}: its evaluations are of {len(hashes)} different policies and are left out. "
+            "Repeat them with prism eval --again."
+        )
+        return ()
+    return tuple(kept)
+
+
+def _hash(settings: dict[str, Any]) -> str:
+    """Return the SHA-256 of settings, whatever their order and layout in the file."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def _checkpoint_hash(folder: Path, step: int, name: str, notes: list[str]) -> str | None:
+    """Return the SHA-256 of a checkpoint's tensors, as its marker has it."""
+    from prism_motor.runs.checkpoints import SCHEMA
+
+    marker = read_json(folder / CHECKPOINTS / f"{step:08d}" / "complete.json") or {}
+    if marker.get("schema") != SCHEMA:
+        notes.append(
+            f"{name}: checkpoint {step} has layout version {marker.get('schema')}, this prism "
+            f"reads {SCHEMA}."
+        )
+    return marker.get("files", {}).get("tensors.safetensors", {}).get("sha256")
+
+
+def read_json(file: Path) -> dict[str, Any] | None:
+    """Return an object from a file, ``None`` if there is none that can be read."""
+    try:
+        data = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None

@@ -1,0 +1,217 @@
+"""What reports must know about a domain: measures, conditions, names, how its records are read.
+
+Reports are written once for all domains. Whatever differs between them is an attribute or a small
+function of a :class:`ReportSpec`; a domain returns its own as ``Domain.reporting``.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from prism_motor._console import text_table
+from prism_motor.runs.configs import to_dict
+from prism_motor.statistics import Measure, wilson
+
+if TYPE_CHECKING:
+    from prism_motor.domains import Domain
+
+
+class Variant(NamedTuple):
+    """How a trained policy was executed in an evaluation; different ways are never mixed."""
+
+    added: str = ""
+    """What changed its actions, e.g. a compliance controller; empty if nothing did."""
+    setting: str = ""
+    """How the robot was set up, if not as usual, e.g. ``Kp 50``."""
+
+    def label(self, name: str) -> str:
+        """Return what something is called that was executed like this."""
+        text = f"{name} + {self.added}" if self.added else name
+        return f"{text}, {self.setting}" if self.setting else text
+
+
+PLAIN = Variant()
+"""A policy executed as it was trained."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that training logs, drawn as a learning curve."""
+
+    key: str
+    """Name in metrics.jsonl."""
+    title: str
+    """What it is called."""
+    unit: str = ""
+    """Unit."""
+    log_scale: bool = False
+    """Whether factors matter more than differences."""
+    of_rates: bool = False
+    """Whether neighbours are averaged by their inverse: times between events add up as rates."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What a learning curve is drawn over."""
+
+    key: str
+    """Name in metrics.jsonl."""
+    title: str
+    """What it is called."""
+    factor: float = 1.0
+    """From the record to the chart."""
+
+
+UPDATES, MINUTES = Axis("update", "updates"), Axis("seconds", "minutes of training", 1 / 60)
+"""What learning costs in updates and in time."""
+
+
+class ReportSpec:
+    """Everything that a report must know about a domain; the defaults suit most of them.
+
+    Args:
+        domain: The domain.
+    """
+
+    references: Sequence[str]
+    """Arms to compare with: the first of them that a section has."""
+    robust: Sequence[str]
+    """Fields of the measures that are compared under every condition, the rate first."""
+    run_measures: Sequence[str]
+    """Fields of the measures that are listed for every single training."""
+    of_successes: ClassVar[bool] = False
+    """Whether measures are also given over successful episodes alone."""
+    measures_note: ClassVar[str] = ""
+    """What one must know about the measures, below the main table."""
+    shows_episodes: ClassVar[bool] = False
+    """Whether the main table says how many episodes stand behind an arm."""
+    plain_title: str
+    """Heading of the table of the plain condition."""
+    other_conditions: ClassVar[str] = "other conditions"
+    """What the other conditions are called together."""
+    away: str
+    """How the sentence about the other conditions begins."""
+    iqm_over_conditions: ClassVar[bool] = False
+    """Whether the interquartile mean over all conditions is shown."""
+    curves: Sequence[Quantity]
+    """Quantities of the learning curves."""
+    axes: ClassVar[Sequence[Axis]] = (UPDATES, MINUTES)
+    """What they are drawn over."""
+    free: ClassVar[Sequence[str]] = (
+        "seed", "updates", "threads", "checkpoint_every", "keep_checkpoints", "plugins",
+    )  # fmt: skip
+    """Settings in which the runs of one arm may differ."""
+    network: ClassVar[str] = ""
+    """Setting that holds the network, which is what arms differ in."""
+    usual: ClassVar[Mapping[str, Any]] = {}
+    """Settings that an arm's label names whenever they have another value than this."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.measures: Sequence[Measure] = domain.measures
+        self.references = (domain.reference,)
+        self.robust = (self.rate.field,)
+        self.run_measures = [measure.field for measure in self.measures]
+        self.plain_title = f"{self.plain.capitalize()} condition"
+        self.away = f"Away from {self.plain}:"
+        self.curves = (Quantity(domain.tuning_metric[0], domain.tuning_metric[0]),)
+
+    @property
+    def rate(self) -> Measure:
+        """The measure that is a rate of episodes, in percent."""
+        return self.measures[0]
+
+    @property
+    def conditions(self) -> Sequence[str]:
+        """Names of all conditions, the plain one first."""
+        return self.domain.conditions
+
+    @property
+    def plain(self) -> str:
+        """Name of the plain condition."""
+        return self.conditions[0]
+
+    def measure(self, field: str) -> Measure:
+        """Return a measure by field."""
+        return next(measure for measure in self.measures if measure.field == field)
+
+    def title(self, configs: Sequence[Any]) -> str:
+        """Return what the task of some runs is called."""
+        return self.domain.task_name(configs[0])
+
+    def task_settings(self, config: Any) -> dict[str, Any]:
+        """Return the settings of the task; empty if its name says it all."""
+        return to_dict(config.task) if hasattr(config, "task") else {}
+
+    def task_key(self, config: Any) -> str:
+        """Return what a run learned; runs that differ in it never share a table."""
+        return json.dumps([self.domain.task_name(config), self.task_settings(config)])
+
+    def group(self, config: Any) -> str:
+        """Return what makes tasks comparable, so that they are also averaged; empty if nothing."""
+        return ""
+
+    def family(self, config: Any) -> str:
+        """Return the family of tasks that a run belongs to; empty if there are none."""
+        return ""
+
+    def parameters(self, config: Any) -> int | None:
+        """Return the parameters of the policy network; ``None`` to show no such column."""
+        return None
+
+    def samples_per_update(self, config: Any) -> int | None:
+        """Return the samples of one update; ``None`` if budgets are given in updates."""
+        return None
+
+    def caption(self, config: Any) -> str:
+        """Return what a video of a run shows."""
+        return f"{config.arm}, {config.preset}, seed {config.seed}"
+
+    def variant(self, protocol: Mapping[str, Any]) -> Variant:
+        """Return how the policy of an evaluation was executed."""
+        return PLAIN
+
+    def extent(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
+        """Say how much was evaluated, in short."""
+        return f"{len(episodes)} episodes each"
+
+    def scope(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
+        """Say what was evaluated; evaluations that differ in it were not made alike."""
+        return self.extent(protocol, episodes)
+
+    def portrait(self, found: Mapping[str, str]) -> str:
+        """Describe how an arm behaves by its numbers, by field; empty for nothing to say."""
+        return ""
+
+
+def episode_table(spec: ReportSpec, found: Mapping[str, Sequence[Any]]) -> str:
+    """Write the episodes of one policy as a table for a terminal, conditions side by side.
+
+    Args:
+        spec: What the domain says about reports.
+        found: Episodes by condition.
+    """
+    rows = [["", *found], ["episodes", *(str(len(episodes)) for episodes in found.values())]]
+    for measure in spec.measures:
+        cells = []
+        for episodes in found.values():
+            values = [v for episode in episodes if (v := measure.value(episode)) is not None]
+            if not values:
+                cells.append("none")
+            elif measure is spec.rate:
+                hits = sum(value > 0 for value in values)
+                low, high = (measure.write(100 * bound) for bound in wilson(hits, len(values)))
+                cells.append(f"{measure.write(statistics.fmean(values))} [{low}, {high}]")
+            else:
+                spread = f" ± {measure.write(statistics.stdev(values))}" if values[1:] else ""
+                cells.append(f"{measure.write(statistics.fmean(values))}{spread}")
+        rows.append([f"{measure.title}, {measure.unit}" if measure.unit else measure.title, *cells])
+    return (
+        f"{text_table(rows)}\n\nMean ± SD over episodes, {spec.rate.title} with its 95 % Wilson "
+        "interval. All episodes are of one trained\npolicy: none of this says how training seeds "
+        "differ."
+    )

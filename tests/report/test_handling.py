@@ -1,0 +1,266 @@
+"""Policies that handle things go through the same report as those that walk."""
+
+import json
+import statistics
+
+import pytest
+import torch
+from scipy import stats
+
+from prism_motor.cli import main
+from prism_motor.manipulation.config import ConditionerConfig, HandlingTask, ManipulationConfig
+from prism_motor.report import write_report
+from prism_motor.report.arms import make_sections
+from prism_motor.report.chapters import make_chapters
+from prism_motor.report.collect import collect
+from prism_motor.report.results import compute_all
+from prism_motor.runs import Run, RunError, to_dict
+from prism_motor.statistics import t_interval, wilson
+
+from .folders import write_run
+
+EPISODE = {
+    "success": True,
+    "steps": 50,
+    "smoothness": 0.02,
+    "position_error": 0.03,
+    "orientation_error": 0.04,
+}
+
+
+def write(
+    path, arm="prism", seed=1, *, suite="metaworld", task="reach-v3", rows=None, done=20, **changes
+):
+    """Write a run with ``rows`` of episodes by condition, or by condition and corrector."""
+    config = ManipulationConfig(
+        preset="state",
+        arm=arm,
+        task=HandlingTask(suite, task, 11, 10, 4, ()),
+        demos="demos",
+        conditioner=ConditionerConfig(**changes),
+        updates=20,
+        seed=seed,
+    )
+    run = Run.create(path, to_dict(config))
+    run.log({"update": done, "loss": 0.1})
+    run.close()
+    run.save(done, {"policy.weight": torch.zeros(1)}, {})
+    for key, episodes in (rows or {}).items():
+        condition, _, corrector = key.partition("+")
+        data = {
+            "schema": 1,
+            "condition": {"name": condition},
+            "protocol": {"linger": 0, **protocol(corrector)},
+            "evaluation_seed": 101,
+            "policy_sha256": "ab" * 32,
+            "checkpoint": done,
+            "episodes": [{**EPISODE, **episode} for episode in episodes],
+        }
+        run.write_evaluation(f"{key}-101", data)
+
+
+def protocol(words):
+    """Return how a policy was run: nothing, ``mcc-oracle``, ``kp50`` or both, with a plus."""
+    parts = [part for part in words.split("+") if part]
+    stiffness = [float(part[2:]) for part in parts if part.startswith("kp")]
+    corrector = [part for part in parts if not part.startswith("kp")]
+    found = {"corrector": corrector[0] if corrector else "none"}
+    return found | ({"stiffness": stiffness[0]} if stiffness else {})
+
+
+def chapters(folder, reference=None):
+    """Return the chapters of a folder's runs by title."""
+    found = make_chapters(compute_all(make_sections(collect(folder)), reference))
+    return {chapter.title: chapter for chapter in found}
+
+
+def notes(folder):
+    """Return everything that is missing or was left out."""
+    found = collect(folder)
+    return [*found.problems, *(note for one in make_sections(found) for note in one.notes)]
+
+
+def solved(count, of=4, **others):
+    return {"none": [{"success": number < count, **others} for number in range(of)]}
+
+
+def cells(table, arm):
+    (row,) = [row for row in table.rows if row[0].text == arm]
+    return dict(zip(table.columns[1:], row[1:], strict=True))
+
+
+def test_numbers_are_means_over_seeds_with_t_intervals(tmp_path):
+    for seed, count in ((1, 2), (2, 3), (3, 4)):
+        write(tmp_path / f"a{seed}", seed=seed, rows=solved(count))
+    assert notes(tmp_path) == []
+    table = chapters(tmp_path)["metaworld reach-v3, preset state"].main
+    cell = cells(table, "prism")["success, %\u00a0↑"]
+    values = [50.0, 75.0, 100.0]
+    low, high = t_interval(values)
+    assert cell.text == f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f}"
+    assert high > 100  # but no rate is
+    assert cell.detail == f"[{low:.1f},\u00a0100.0]"
+    assert table.rows[0][0].detail == "3 seeds, 12 episodes"
+
+
+def test_one_seed_has_wilsons_interval_and_successes_are_shown_alone_too(tmp_path):
+    rows = {"none": [{"position_error": 0.01}, {"success": False, "position_error": 0.05}]}
+    write(tmp_path / "run", rows=rows)
+    table = chapters(tmp_path)["metaworld reach-v3, preset state"].main
+    low, high = (100 * bound for bound in wilson(1, 2))
+    row = table.rows[0]
+    assert row[1].detail == f"[{low:.1f},\u00a0{high:.1f}]*"
+    headings = table.columns
+    at = headings.index("position error, mm\u00a0↓")
+    assert (row[at].text, row[at + 1].text) == ("30.0", "10.0")
+
+
+def test_arms_correctors_conditions_and_suites(tmp_path):
+    rows = {**solved(4), "delay": [{"success": False}], "none+mcc-oracle": [{}]}
+    write(tmp_path / "one", rows=rows)
+    write(tmp_path / "two", "linear", kind="linear", rows=solved(1))
+    write(tmp_path / "three", task="push-v3", rows=solved(2))
+    write(tmp_path / "four", suite="libero_goal", task="stove", rows=solved(1))
+    found = chapters(tmp_path)
+    main_ = found["metaworld reach-v3, preset state"].main
+    (under,) = found["metaworld reach-v3, preset state"].conditions
+    assert [row[0].text for row in under.rows] == ["linear", "prism", "prism + mcc-oracle"]
+    assert under.columns == ("arm", "none", "delay")
+    assert cells(under, "prism")["delay"].text == "0.0"
+    assert cells(under, "linear")["delay"].kind == "missing"
+    assert len(main_.rows) == 3
+    other = found["metaworld push-v3, preset state"].main
+    assert len(other.rows) == 1
+    suites = found["Success by suite, %"].main
+    assert cells(suites, "prism")["metaworld (2 tasks)"].text == "75.0"
+    together = found["All 3 tasks together, preset state"].main
+    assert cells(together, "prism")["success, %\u00a0↑"].text == "58.3"
+    assert [row[0].text for row in together.rows] == ["prism"]  # nothing else has all tasks
+
+
+def test_all_tasks_together_count_the_seeds_that_have_all_of_them(tmp_path):
+    for seed in (1, 2):
+        write(tmp_path / f"reach{seed}", seed=seed, rows=solved(4))
+    write(tmp_path / "push1", task="push-v3", rows=solved(1))
+    table = chapters(tmp_path)["All 2 tasks together, preset state"].main
+    low, high = (100 * bound for bound in wilson(5, 8))
+    cell = cells(table, "prism")["success, %\u00a0↑"]
+    assert (cell.text, cell.detail) == ("62.5", f"[{low:.1f},\u00a0{high:.1f}]*")
+    assert table.rows[0][0].detail == "1 seed, 8 episodes"
+    assert cells(table, "prism")["success, IQM, %\u00a0↑"].text == "62.5"
+
+
+def test_another_stiffness_is_another_arm_with_its_own_reference(tmp_path):
+    rows = {**solved(4), "none+kp50": [{"success": False}], "none+mcc-oracle+kp50": [{}]}
+    write(tmp_path / "one", "linear", kind="linear", rows=rows)
+    write(tmp_path / "two", rows={**solved(4), "none+kp50": [{}]})
+    chapter = chapters(tmp_path)["metaworld reach-v3, preset state"]
+    table = chapter.main
+    assert [row[0].text for row in table.rows] == [
+        "linear", "prism", "linear, Kp 50", "prism, Kp 50", "linear + mcc-oracle, Kp 50"
+    ]  # fmt: skip
+    assert cells(table, "linear, Kp 50")["success, %\u00a0↑"].text == "0.0"
+    assert [subject for subject, _ in chapter.findings] == [
+        "prism against linear:",
+        "prism, Kp 50 against linear, Kp 50:",
+        "linear + mcc-oracle, Kp 50 against linear, Kp 50:",
+    ]
+
+
+def test_differences_are_paired_by_training_seed_and_corrected(tmp_path):
+    counts = {"mlp": (1, 2, 1, 2), "prism": (3, 4, 3, 3)}
+    for arm, solves in counts.items():
+        for seed, count in enumerate(solves, start=1):
+            kind = {"kind": arm}
+            write(tmp_path / f"{arm}{seed}", arm, seed, rows=solved(count), **kind)
+    chapter = chapters(tmp_path)["metaworld reach-v3, preset state"]
+    differences = [25.0 * (b - a) for a, b in zip(counts["mlp"], counts["prism"], strict=True)]
+    low, high = t_interval(differences)
+    row = next(r for r in chapter.differences.rows if r[1].text.startswith("success"))
+    assert row[0].detail == "against mlp-matched"
+    assert row[2].text == f"+{statistics.fmean(differences):.1f}"
+    assert row[2].detail == f"[+{low:.1f},\u00a0+{high:.1f}]"
+    assert float(row[3].text) == pytest.approx(
+        stats.ttest_rel(counts["prism"], counts["mlp"]).pvalue, rel=0.05
+    )  # the only measure that differs, so nothing to correct for
+    assert "better in success (+" in chapter.findings[0][1]
+    other = chapters(tmp_path, "prism")["metaworld reach-v3, preset state"]
+    assert other.findings[0][0] == "mlp-matched against prism:"
+
+
+def test_every_number_can_be_traced(tmp_path):
+    write(tmp_path / "one", rows=solved(4))
+    table = chapters(tmp_path)["metaworld reach-v3, preset state"].provenance
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert row["folder"].text == "one"
+    assert row["policy sha256"].full == "ab" * 32
+    assert len(row["checkpoint sha256"].full) == 64
+    assert row["evaluation seeds"].detail == "4 episodes each"
+
+
+def test_unequal_evaluations_are_named(tmp_path):
+    write(tmp_path / "one", rows=solved(4))
+    write(tmp_path / "two", seed=2, rows=solved(2, of=2))
+    (note,) = notes(tmp_path)
+    assert "metaworld reach-v3, preset state, none: runs were not evaluated alike" in note
+    assert "seed 101: 2 initial states" in note
+    assert "seed 101: 4 initial states" in note
+
+
+def test_a_damaged_campaign_is_named(tmp_path):
+    write(tmp_path / "one", rows=solved(4))
+    (tmp_path / "campaign.json").write_text('{"kind": "manipulation"}')
+    assert "is not the record of a campaign" in notes(tmp_path)[0]
+
+
+def test_evaluations_of_other_weights_are_not_mixed(tmp_path):
+    write(tmp_path / "one", rows={**solved(4), "delay": [{}]})
+    file = tmp_path / "one" / "evaluations" / "delay-101.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "policy_sha256": "cd" * 32}))
+    (run,) = collect(tmp_path).runs
+    assert run.evaluations == ()
+    assert "of 2 different policies" in notes(tmp_path)[0]
+
+
+def test_what_is_left_out_is_said(tmp_path):
+    write(tmp_path / "half", done=10, rows=solved(4))
+    write(tmp_path / "fresh", seed=2)
+    write(tmp_path / "cubic", seed=3, rows=solved(1), degree=3)
+    (tmp_path / "cubic" / "evaluations" / "delay-1.json").write_text("{")
+    assert "cubic/evaluations/delay-1.json is left out" in notes(tmp_path)[0]
+    rows = chapters(tmp_path)["metaworld reach-v3, preset state"].main.rows
+    assert [(row[0].text, row[0].detail) for row in rows] == [
+        (
+            "prism, degree 2",
+            "0 of 3 seeds, 0 episodes; 1 at 50%, 2 not evaluated, 3 missing",
+        ),
+        ("prism, degree 3", "1 of 3 seeds, 4 episodes; 1 missing, 2 missing"),
+    ]
+
+
+@pytest.mark.parametrize("walking", [False, True])
+def test_the_page_shows_them_alone_and_beside_walking(tmp_path, walking, capsys):
+    write(tmp_path / "reach", rows=solved(3))
+    (tmp_path / "reach" / "videos").mkdir()
+    (tmp_path / "reach" / "videos" / "none-101-00.mp4").write_bytes(b"video")
+    if walking:
+        write_run(tmp_path / "walk", rows={"nominal": [{}, {}]})
+    made = write_report(tmp_path)
+    page = made.page.read_text()
+    assert "metaworld reach-v3, preset state" in page
+    assert ("Task: laptop (g1)" in page) == walking
+    assert "prism, state, reach-v3, seed 1" in page  # below its video
+    assert "metaworld reach-v3" in made.markdown.read_text()
+    data = json.loads(made.data.read_text())
+    section = data["sections"][-1]
+    assert section["kind"] == "manipulation"
+    assert section["arms"][0]["conditions"]["none"]["episodes"]["success"] == 3
+    assert section["runs"][0]["evaluations"][0]["episodes"] == 4
+    assert not any("reach" in problem for problem in made.problems)
+    main(["report", str(tmp_path)])
+    assert "75.0" in capsys.readouterr().out
+
+
+def test_a_folder_without_runs_is_still_an_error(tmp_path):
+    with pytest.raises(RunError, match="no training run that can be reported"):
+        write_report(tmp_path)
