@@ -302,8 +302,8 @@ class _HandlingEvaluator:
         }
 
         def finish(done: Any) -> None:
-            if done.record is not None:
-                note(done.record)
+            if done.result is not None:
+                note(done.result)
             report()
 
         make_runner: Callable[[], EpisodeRunner]
@@ -311,7 +311,7 @@ class _HandlingEvaluator:
             make_runner = partial(load_runner, self.path, self.step, **options)
         else:
             make_runner = partial(EpisodeRunner, self.policy, self.scene, **options)
-        episodes = [pool.Episode(task, initial_state=state) for (state,) in keys]
+        episodes = [pool.EpisodeJob(task, initial_state=state) for (state,) in keys]
         workers = self.evaluation.workers
         pool.run_episodes(make_runner, episodes, workers=workers, on_done=finish)
 
