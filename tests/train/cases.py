@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+
+
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "extend" / "my_domain.py")
+"""A user's own domain."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +25,8 @@ class Case:
     """Make settings: six updates, a checkpoint after every other one."""
     evaluation: Callable[..., Any]
     """Make an evaluation of two episodes."""
-    conditions: tuple[str, str]
-    """Two conditions, the plain one first."""
+    conditions: tuple[str, ...]
+    """Two conditions if there are two, the plain one first."""
     poison: Callable[[Any], None]
     """Make the next update of a trainer fail."""
     culprit: str
@@ -95,6 +100,24 @@ def patch_handling(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(data, "find_task", lambda *task: replace(find_task(*task), horizon=10))
 
 
+def make_power(arm: str = "prism", **changes: Any) -> Any:
+    """A domain of a user, from the examples."""
+    from prism_motor._plugins import load_plugins
+    from prism_motor.domains import DOMAINS
+
+    load_plugins([EXAMPLE])
+    config = DOMAINS["power"].make_config("small", arm, seed=3)
+    changes = {"checkpoint_every": 2, "updates": 6, "plugins": (EXAMPLE,), **changes}
+    return replace(config, **changes)
+
+
+def evaluate_power(**changes: Any) -> Any:
+    """Two guesses."""
+    from prism_motor.train.config import EvaluationConfig
+
+    return EvaluationConfig(**{"episodes": 2, **changes})
+
+
 CASES = {
     "locomotion": Case(
         name="locomotion",
@@ -113,6 +136,15 @@ CASES = {
         poison=poison_handling,
         culprit="the loss is nan",
         patch=patch_handling,
+    ),
+    "power": Case(
+        name="power",
+        make=make_power,
+        evaluation=evaluate_power,
+        conditions=("nominal",),
+        poison=poison_handling,
+        culprit="the loss is nan",
+        patch=lambda patch: make_power() and None,
     ),
 }
 

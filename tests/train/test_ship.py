@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from prism_motor.cli import main
+from prism_motor.cli.flags import to_flags
 from prism_motor.domains import DOMAINS, open_run
 from prism_motor.runs import Run, RunError
 from prism_motor.runs.shipped import SHIPPED, resolve, shipped_names, working_copy
@@ -159,8 +160,8 @@ def test_training_does_not_go_on_from_a_shipped_policy(package):
 
 def test_eval_takes_the_name_and_writes_into_the_copy(case, package, capsys):
     before = contents(package)
-    sizes = {"locomotion": ["--envs", "2", "--episodes", "1"], "manipulation": ["--episodes", "2"]}
-    main(["eval", "tiny", "--seeds", "101", "103", *sizes[case.name]])
+    size = to_flags(case.evaluation(seeds=(101, 103)))
+    main(["eval", "tiny", *size])
     said = capsys.readouterr().out
     assert "tiny comes with prism; this goes to its copy in outputs/tiny.\n" in said
     assert "2 episodes done already" in said
@@ -179,6 +180,7 @@ def test_export_and_video_take_the_name_and_write_into_the_copy(case, package):
         assert os.path.exists("outputs/tiny/pretrained/model.safetensors")
     else:
         assert os.path.exists("outputs/tiny/export/policy.onnx")
+    if case.name == "locomotion":
         main(["video", "tiny", "--seconds", "0.1", "--width", "96", "--height", "72"])
         assert os.path.exists("outputs/tiny/videos/00000002-nominal.mp4")
         main(["video", "tiny", "--out", "film.gif", "--seconds", "0.1"])
