@@ -24,11 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prism_motor.manipulation.environment import Environment
-from prism_motor.manipulation.make import make_environment
 from prism_motor.manipulation.suites.libero.package import import_libero
 from prism_motor.manipulation.suites.libero.preparation import NotPreparedError, ensure_prepared
 from prism_motor.manipulation.suites.libero.problem import load_states
-from prism_motor.manipulation.tasks import Task, find_task
+from prism_motor.manipulation.tasks import Task, find_task, make_environment
 
 CHUNK, SEEN, SIZE = 8, 2, 128
 REST = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0])

@@ -84,14 +84,72 @@ class Evaluator(Protocol):
         condition: str,
         seed: int,
         keys: Sequence[Key],
-        note: Callable[[Any], None],
+        note: Callable[..., None],
         report: Callable[[], None],
     ) -> None:
-        """Run episodes; call ``note`` with each one that ends and ``report`` with each step."""
+        """Run episodes; call ``note`` with those that end and ``report`` with each step.
+
+        Torch may be given other threads; they are put back afterwards.
+        """
         ...
 
     def close(self) -> None:
         """Free what was opened."""
+        ...
+
+
+class Preparation(Protocol):
+    """Something that policies need before they can train, made once for all arms of a variant."""
+
+    @property
+    def path(self) -> Path:
+        """The folder that it will be in."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Seed of everything random about it."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """How many pieces it consists of."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it is called in tables: ``demonstrations``."""
+        ...
+
+    @property
+    def verb(self) -> str:
+        """What is done to make it: ``record``."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """What one piece is called: ``demonstration``."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of the runs that use it, by dotted key."""
+        ...
+
+    def command(self) -> list[str]:
+        """Return the arguments of ``prism`` that make what is missing."""
+        ...
+
+    def check(self) -> None:
+        """Raise if its folder holds something else."""
+        ...
+
+    def count_done(self) -> int:
+        """Return how many pieces are done; all of them only when it can be used."""
+        ...
+
+    def progress(self) -> tuple[int, float] | None:
+        """Return how many pieces are done and the seconds that they took, once known."""
         ...
 
 
@@ -114,6 +172,8 @@ class Domain(ABC):
     """What is measured about an episode; the first is a rate."""
     weights: ClassVar[str] = "policy."
     """What the names of the policy's tensors in a checkpoint begin with."""
+    weights_extra: ClassVar[tuple[str, ...]] = ()
+    """What the names of other tensors that the policy needs begin with."""
     process_tensors: ClassVar[tuple[str, ...]] = ("torch_rng",)
     """What the names of tensors begin with that differ between data-parallel processes."""
     tuning_metric: ClassVar[tuple[str, bool]] = ("loss", False)
@@ -122,6 +182,8 @@ class Domain(ABC):
     """Presets by name; :meth:`make_config` knows what they are."""
     arms: ClassVar[Iterable[str]]
     """Names of all arms."""
+    can_train_longer: ClassVar[bool] = True
+    """Whether a run may have more updates than planned; not if its schedule ends with the last."""
     default_preset: ClassVar[str]
     """Preset unless another is named."""
     short_flags: ClassVar[Mapping[str, str]] = {}
@@ -132,6 +194,8 @@ class Domain(ABC):
     """The arm that others are compared with."""
     arm_aliases: ClassVar[Mapping[str, str]] = {}
     """Former names of arms."""
+    preparation: ClassVar[type | None] = None
+    """Settings of what campaigns make before they train, if anything: see :meth:`preparations`."""
 
     @cached_property
     def reporting(self) -> ReportSpec:
@@ -188,6 +252,30 @@ class Domain(ABC):
     def planned(self, config: Any) -> Any:
         """Return settings without what :meth:`prepare` fills in, to compare a plan with a run."""
         return config
+
+    def upgrade_campaign(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return a campaign file, as an earlier version wrote it, by present names."""
+        return data
+
+    def preparations(
+        self, settings: Any, folder: Path, configs: Mapping[str, Sequence[Any]]
+    ) -> Mapping[str, Preparation]:
+        """Return what a campaign makes before it trains, by variant.
+
+        Args:
+            settings: An instance of :attr:`preparation`.
+            folder: The campaign's folder.
+            configs: The runs' settings of all arms by variant.
+        """
+        return {}
+
+    def shorten(self, config: Any, fraction: float) -> dict[str, Any]:
+        """Return the settings, by dotted key, that make a run a fraction as long; for tuning."""
+        return {"updates": max(1, round(config.updates * fraction))}
+
+    def guess_evaluation(self, config: Any, evaluation: Any, update: float) -> float:
+        """Guess the seconds of one condition and seed from those of an update."""
+        return 0.0
 
     def run_name(self, config: Any) -> str:
         """Return the name of a run's folder, unless another is given."""

@@ -49,10 +49,9 @@ def make_pusher(tmp_path_factory):
     """Make a run folder of an imitation policy that pushes forward whatever its weights are."""
     pytest.importorskip("metaworld", reason="Meta-World is not installed")
     from prism_motor.manipulation.demonstrations.cache import Demonstrations
-    from prism_motor.manipulation.demonstrations.features import ACTION, OBJECTS, STATE
-    from prism_motor.manipulation.make import make_environment
+    from prism_motor.manipulation.demonstrations.dataset import ACTION, OBJECTS, STATE
     from prism_motor.manipulation.presets import make_config as make_imitation
-    from prism_motor.manipulation.tasks import find_task
+    from prism_motor.manipulation.tasks import find_task, make_environment
     from prism_motor.train import handling_session as imitation
 
     made = {}
@@ -86,8 +85,7 @@ def make_pusher(tmp_path_factory):
 def short_scene():
     """Return the pushers' task with a short horizon."""
     pytest.importorskip("metaworld", reason="Meta-World is not installed")
-    from prism_motor.manipulation.make import make_environment
-    from prism_motor.manipulation.tasks import find_task
+    from prism_motor.manipulation.tasks import find_task, make_environment
 
     task = replace(find_task("metaworld", "button-press-v3"), horizon=70)
     environment = make_environment(task, cameras=())

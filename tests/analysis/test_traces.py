@@ -3,18 +3,18 @@ import json
 import numpy as np
 import pytest
 
-from prism_motor.analysis.scripts import CommandScript
+from prism_motor.analysis.recording import CommandScript
 from prism_motor.analysis.subjects import load_subjects
 from prism_motor.analysis.traces import (
     TOUR,
-    Trace,
+    PolicyTrace,
     TraceConfig,
     in_world,
     make_script,
+    make_table,
     read_script,
     record_traces,
 )
-from prism_motor.analysis.traces_files import make_table
 from prism_motor.cli import main
 from prism_motor.locomotion.tasks import TASKS
 
@@ -24,7 +24,7 @@ SCRIPT = CommandScript(((0.0, 0.0, 0.0, 0.0), (0.5, 0.4, 0.1, 0.2)), seconds=1.2
 @pytest.fixture(scope="module")
 def walking(make_run):
     subjects, _ = load_subjects([make_run("mlp"), make_run("gated")])
-    return record_traces(subjects, TraceConfig(SCRIPT, envs=2))
+    return record_traces(subjects, SCRIPT, TraceConfig(envs=2))
 
 
 def test_all_policies_hear_the_same_and_begin_alike(walking):
@@ -52,7 +52,7 @@ def test_errors_are_against_the_script(walking):
 
 def test_nothing_is_kept_after_a_fall(make_run):
     subjects, _ = load_subjects([make_run("mlp", "laptop")])  # untrained: it falls soon
-    (trace,) = record_traces(subjects, TraceConfig(make_script(None, 4.0), envs=3))
+    (trace,) = record_traces(subjects, make_script(None, 4.0), TraceConfig(envs=3))
     assert trace.fallen == 3
     walked = np.isfinite(trace.quantities["joint_power"])
     for robot in walked:
@@ -60,13 +60,13 @@ def test_nothing_is_kept_after_a_fall(make_run):
         assert 0 < steps < 200
         assert robot[:steps].all()
     assert np.isfinite(trace.mean("joint_power"))
-    assert make_table([trace])["rows"][0][:3] == ["mlp", "1", "3 of 3"]
+    assert make_table([trace]).rows[0][:3] == ["mlp", "1", "3 of 3"]
 
 
 def test_smoothing_is_the_mean_of_the_past_cycle():
     values = np.random.default_rng(0).normal(size=(2, 30))
     values[1, 20:] = np.nan
-    trace = Trace(
+    trace = PolicyTrace(
         subject=None,  # type: ignore[arg-type]
         time=0.1 * np.arange(1, 31),
         commands=np.zeros((30, 3)),
@@ -104,6 +104,8 @@ def test_scripts_from_files(tmp_path):
     file.write_text("0 0.1 0 0\n1 fast 0 0\n")
     with pytest.raises(ValueError, match=r"script.txt, line 2: expected .* four numbers"):
         read_script(file, 3.0)
+    with pytest.raises(ValueError, match="no script at"):
+        read_script(tmp_path / "nowhere.txt", 3.0)
     file.write_text("")
     with pytest.raises(ValueError, match="times must begin with 0"):
         read_script(file, 3.0)

@@ -1,17 +1,19 @@
-"""A campaign so small that its runs train in a second."""
+"""Campaigns so small that their runs train in a second, in every domain."""
+
+import json
 
 import pytest
 
-from prism_motor.campaigns.config import Campaign
-from prism_motor.campaigns.plan import plan_runs
-from prism_motor.runs import from_dict
-from prism_motor.train import walking_session as session
+from prism_motor.campaigns.config import read_campaign
+from prism_motor.campaigns.plan import Plan
+from prism_motor.runs import Run, to_dict
+from prism_motor.train import session
 
-SMALL = {
+WALKING = {
     "name": "small",
     "preset": "laptop",
     "seeds": [1, 2],
-    "iterations": 4,
+    "updates": 4,
     "overrides": {
         "envs": 8,
         "checkpoint_every": 2,
@@ -20,27 +22,70 @@ SMALL = {
         "actor": {"hidden": [16, 8]},
     },
     "evaluation": {"conditions": ["nominal"], "seeds": [101], "envs": 2, "episodes": 1},
-    "arms": [
-        {"name": "mlp", "actor": "mlp"},
-        {"name": "gated", "actor": "gated", "overrides": {"actor": {"latent": 8}}},
-    ],
+    "arms": [{"name": "mlp"}, {"name": "prism", "overrides": {"actor": {"latent": 8}}}],
 }
+HANDLING = {
+    "kind": "manipulation",
+    "name": "small",
+    "seeds": [1],
+    "updates": 4,
+    "overrides": {"batch": 4, "network": {"widths": [16, 32]}},
+    "preparation": {"episodes": 2},
+    "evaluation": {"episodes": 1},
+    "variants": [
+        {"name": "reach", "overrides": {"task": {"suite": "metaworld", "name": "reach-v3"}}}
+    ],
+    "arms": [{"name": "linear"}, {"name": "prism", "overrides": {"conditioner": {"latent": 8}}}],
+}
+DOMAINS = {"locomotion": WALKING, "manipulation": HANDLING}
+SWEEPS = {"locomotion": "ppo.learning_rate.times", "manipulation": "optimiser.learning_rate.times"}
 TUNING = {"seeds": [901], "fraction": 0.5, "sweep": {"ppo.learning_rate.times": [0.5, 1.0]}}
 
 
-def campaign(**changes):
-    return from_dict(Campaign, {**SMALL, **changes})
+def campaign(kind="locomotion", **changes):
+    return read_campaign({**DOMAINS[kind], **changes}, "small")
 
 
-def plan(folder, **changes):
-    made = campaign(**changes)
-    return plan_runs(made, folder, {arm.name: {} for arm in made.arms})
+def tuned(kind, **changes):
+    return campaign(kind, tuning={**TUNING, "sweep": {SWEEPS[kind]: [0.5, 1.0]}}, **changes)
 
 
-def train(planned, iterations=None):
+def plan(folder, kind="locomotion", unprepared=(), **changes):
+    """Return the reported runs of a campaign without tuning."""
+    made = campaign(kind, **changes)
+    return Plan(made, folder).reported({arm.name: {} for arm in made.arms}, unprepared)
+
+
+def train(planned, updates=None):
     """Train a planned run in this process."""
     run, trainer = session.start(planned.config, planned.path)
-    session.train(run, trainer, iterations or planned.config.iterations)
+    session.train(run, trainer, updates or planned.config.updates)
+
+
+def fake(run, values, diverged=False):
+    """Write what a training leaves behind, as far as tuning looks at it."""
+    made = Run.create(run.path, to_dict(run.config))
+    for i, value in enumerate(values):
+        metric, _ = run.domain.tuning_metric
+        made.log({"update": i + 1, "seconds": float(i), metric: value})
+    made.close()
+    made.save(1 if diverged else run.config.updates, {}, {})
+    if diverged:
+        mark_diverged(run)
+
+
+def mark_diverged(run, step=1):
+    dump = run.path / "nonfinite" / f"{step:08d}"
+    dump.mkdir(parents=True)
+    (dump / "complete.json").write_text("{}")
+
+
+def fake_demonstrations(work, **changes):
+    """Write what a finished recording of demonstrations is recognised by."""
+    meta = work.path / "meta"
+    meta.mkdir(parents=True, exist_ok=True)
+    found = {"suite": "metaworld", "task": "reach-v3", "episodes": 2, "image_size": 0, "seed": 1}
+    (meta / "prism.json").write_text(json.dumps({"collection": found | changes}))
 
 
 @pytest.fixture(scope="session")

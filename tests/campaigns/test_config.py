@@ -1,16 +1,15 @@
-"""Campaign files: what they may say, and what is refused before anything runs."""
+"""Campaigns: what they may say, by present and former names, and what is refused."""
+
+import json
+from pathlib import Path
 
 import pytest
 
-from prism_motor.campaigns.config import Campaign, CampaignError
-from prism_motor.campaigns.files import find_campaign, library, write_record
-from prism_motor.campaigns.plan import plan_runs
-from prism_motor.campaigns.tuning import plan_tuning
-from prism_motor.locomotion.presets import PRESETS
-from prism_motor.nn import build_actor, count_parameters
-from prism_motor.runs import ConfigError
+from prism_motor._errors import InputError
+from prism_motor.campaigns.config import Arm, CampaignError, read_campaign
+from prism_motor.runs import ConfigError, to_dict
 
-from .conftest import TUNING, campaign
+from .conftest import DOMAINS, TUNING, WALKING, campaign
 
 
 @pytest.mark.parametrize(
@@ -18,131 +17,150 @@ from .conftest import TUNING, campaign
     [
         ({"seed": [1]}, "unknown key 'seed'.*Did you mean 'seeds'"),
         ({"arms": []}, "at least one arm"),
-        ({"arms": [{"name": "a", "actor": "mpl"}]}, "Did you mean 'mlp'"),
-        ({"arms": [{"name": "a", "actor": "mlp"}] * 2}, "names must differ; twice: a"),
-        ({"arms": [{"name": "../a", "actor": "mlp"}]}, "names a folder"),
+        ({"arms": {"mlp": {}}}, "arms must be a list of tables"),
+        ({"arms": ["mlp"]}, "arms must be a list of tables"),
+        ({"arms": [{"arm": "mlp"}]}, "name must be given"),
+        ({"arms": [{"name": "a", "arm": "mpl"}]}, "Did you mean 'mlp'"),
+        ({"arms": [{"name": "a"}]}, "Unknown arm 'a'"),
+        ({"arms": [{"name": "a", "arm": "mlp"}] * 2}, "names must differ; twice: a"),
+        ({"arms": [{"name": "prism"}, {"name": "gated"}]}, "names must differ; twice: prism"),
+        ({"arms": [{"name": "../a", "arm": "mlp"}]}, "names a folder"),
+        ({"name": "../a"}, "cannot be the name of a campaign"),
         ({"preset": "labtop"}, "Did you mean 'laptop'"),
+        ({"plugins": "mine"}, "plugins must be a list of names"),
+        ({"seeds": []}, "give at least one"),
         ({"seeds": [1, 1]}, "seeds must differ; twice: 1"),
         ({"seeds": [-1]}, "must not be negative"),
-        ({"iterations": 0}, "iterations must be at least 1"),
+        ({"updates": 0}, "updates must be at least 1"),
+        ({"preparation": {"episodes": 3}}, "nothing to prepare"),
         ({"variants": [{"name": "tuning"}]}, "cannot be the name of a variant"),
         ({"variants": [{"name": "b", "like": "a"}]}, "Unknown variant"),
+        ({"variants": [{"name": "a"}, {"name": "a"}]}, "variants' names must differ"),
         ({"evaluation": {"conditions": ["nominl"]}}, "Did you mean 'nominal'"),
         ({"evaluation": {"envs": 0}}, "at least 1"),
+        ({"evaluation": {"env": 1}}, "unknown key 'env'"),
+        ({"tuning": {"sweep": {}}}, "seeds must be given"),
         ({"tuning": {**TUNING, "seeds": [2, 3]}}, r"tuning.seeds and seeds share \[2\]"),
         ({"tuning": {**TUNING, "seeds": [101]}}, r"evaluation.seeds share \[101\]"),
         ({"tuning": {**TUNING, "fraction": 1.5}}, "at most 1"),
         ({"tuning": {**TUNING, "sweep": {}}}, "nothing to sweep"),
         ({"tuning": {**TUNING, "sweep": {"ppo.epochs": 3}}}, "needs a list"),
+        ({"tuning": {**TUNING, "sweep": {"updates": [1, 2]}}}, "equal updates"),
+        ({"tuning": {**TUNING, "sweep": {"task.robot": ["g1", "../../x"]}}}, "part of a folder"),
     ],
 )
 def test_what_cannot_be_run_is_refused(changes, message):
-    with pytest.raises((ConfigError, ValueError), match=message):
+    with pytest.raises(InputError, match=message):
         campaign(**changes)
 
 
+@pytest.mark.parametrize("key", ["name", "seeds"])
+def test_what_is_missing_is_named(key):
+    with pytest.raises(ConfigError, match=f"small: {key} must be given"):
+        read_campaign({name: value for name, value in WALKING.items() if name != key}, "small")
+    with pytest.raises(ValueError, match="Unknown domain 'flying'"):
+        read_campaign({**WALKING, "kind": "flying"}, "small")
+    with pytest.raises(CampaignError, match="expected settings by name, got list"):
+        read_campaign([], "small")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"preset": "g1"}, "Unknown preset 'g1'"),
+        ({"arms": [{"name": "a", "conditioner": "prsm"}]}, "Did you mean 'prism'"),
+        ({"tasks": [{"name": "demos", "suite": "metaworld", "task": "0"}]}, "cannot be the name"),
+        ({"evaluation": {"conditions": ["nominal"]}}, "Unknown condition 'nominal'"),
+        ({"demonstrations": {"noise": -0.1}}, "noise must be 0 or more, got -0.1"),
+        ({"preparation": {"episode": 1}}, "preparation: unknown key 'episode'"),
+        ({"tuning": {"seeds": [901]}}, "nothing to sweep"),
+    ],
+)
+def test_what_the_domain_knows_is_checked_by_the_domain(changes, message):
+    with pytest.raises(ValueError, match=message):
+        campaign("manipulation", **changes)
+
+
 def test_unequal_tuning_budgets_are_refused():
-    arms = [
-        {"name": "mlp", "actor": "mlp"},
-        {
-            "name": "gated",
-            "actor": "gated",
-            "sweep": {"ppo.learning_rate.times": [0.5, 1, 2], "actor.gate_init": [0.01, 0.1]},
-        },
-    ]
-    with pytest.raises(CampaignError, match=r"same number of tuning runs.*mlp 2, gated 6"):
+    sweep = {"ppo.learning_rate.times": [0.5, 1, 2], "actor.gate_init": [0.01, 0.1]}
+    arms = [{"name": "mlp"}, {"name": "prism", "sweep": sweep}]
+    with pytest.raises(CampaignError, match=r"same number of tuning runs.*mlp 2, prism 6"):
         campaign(arms=arms, tuning=TUNING)
     rates = {"ppo.learning_rate": [1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 2e-3]}
     campaign(arms=arms, tuning={**TUNING, "sweep": rates})
 
 
-def test_overrides_are_checked_before_anything_runs(tmp_path):
-    wrong = campaign(arms=[{"name": "a", "actor": "mlp", "overrides": {"actor.gate_init": 0.1}}])
-    with pytest.raises(CampaignError, match=r"a-1: Unknown setting 'actor.gate_init'"):
-        plan_runs(wrong, tmp_path, {"a": {}})
-    calm = {"name": "calm", "overrides": {"task.randomisation.push_every": 0.0}}
-    pushed = campaign(variants=[calm], evaluation={"conditions": ["pushes"]})
-    with pytest.raises(CampaignError, match=r"calm/mlp-1, condition pushes: .*without pushes"):
-        plan_runs(pushed, tmp_path, {"mlp": {}, "gated": {}})
+@pytest.mark.parametrize("kind", DOMAINS)
+def test_a_campaign_is_the_same_after_writing_and_reading(kind):
+    made = campaign(kind)
+    assert read_campaign(json.loads(json.dumps(to_dict(made))), "written") == made
+    assert isinstance(made.evaluation, made.domain.evaluation)
 
 
-def test_a_campaign_is_found_by_file_name_and_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    file = tmp_path / "mine.toml"
-    file.write_text(
-        'name = "mine"\nseeds = [1]\noverrides.ppo.epochs = 2\n'
-        '[[arms]]\nname = "a"\nactor = "mlp"\n'
-    )
-    found, folder = find_campaign("mine.toml", preset="g1")
-    assert (found.name, found.preset, folder) == ("mine", "g1", None)
-    (tmp_path / "kept").mkdir()
-    write_record(found, tmp_path / "kept")
-    assert find_campaign(str(tmp_path / "kept")) == (found, tmp_path / "kept")
-    with pytest.raises(CampaignError, match="is of the preset g1"):
-        find_campaign(str(tmp_path / "kept"), preset="laptop")
-    assert find_campaign("table1-g1")[0] == find_campaign("table1", preset="g1")[0]
-    with pytest.raises(ValueError, match="Did you mean 'table1'"):
-        find_campaign("tabel1")
-    with pytest.raises(CampaignError, match="no campaign file"):
-        find_campaign("missing.toml")
-    with pytest.raises(CampaignError, match="no campaign folder"):
-        find_campaign(str(tmp_path))
-    file.write_text("name = ")
-    with pytest.raises(CampaignError, match=r"mine.toml cannot be read"):
-        find_campaign("mine.toml")
+def test_defaults_are_those_of_the_domain():
+    arms = [{"name": "prism"}]
+    walking = read_campaign({"name": "a", "seeds": [1], "arms": arms}, "a")
+    assert (walking.kind, walking.preset) == ("locomotion", "laptop")
+    assert walking.evaluation.seeds == (101, 102, 103)
+    given = {"kind": "manipulation", "name": "a", "seeds": [1], "arms": arms}
+    handling = read_campaign(given, "a")
+    assert (handling.preset, handling.preparation.episodes) == ("state", 50)
 
 
-WALKING = sorted(name for name in library() if isinstance(find_campaign(name)[0], Campaign))
+def test_former_names_are_read():
+    old = {
+        **{key: value for key, value in WALKING.items() if key != "updates"},
+        "iterations": None,
+        "overrides": {"iterations": 300},
+        "arms": [
+            {"name": "mlp-larger", "actor": "mlp-larger"},
+            {"name": "gated", "actor": "gated", "sweep": None},
+            {"name": "mine", "actor": "residual"},
+        ],
+    }
+    made = read_campaign(old, "old")
+    assert (made.updates, made.overrides) == (None, {"updates": 300})
+    assert [(arm.name, arm.arm) for arm in made.arms] == [
+        ("mlp-larger", "mlp-matched"), ("gated", "prism"), ("mine", "prism-residual"),
+    ]  # fmt: skip
+    assert [made.label(arm) for arm in made.arms] == ["mlp-matched", "prism", "mine"]
 
 
-@pytest.mark.parametrize("name", WALKING)
-@pytest.mark.parametrize("preset", ["laptop", "g1", "paper"])
-def test_the_library_can_be_planned_with_every_preset(name, preset, tmp_path):
-    made = find_campaign(name, preset)[0]
-    assert made.name == name
-    assert made.description
-    tuning = plan_tuning(made, tmp_path)
-    runs = plan_runs(made, tmp_path, {arm.name: None for arm in made.arms})
-    assert len({run.path for run in [*tuning, *runs]}) == len(tuning) + len(runs)
-    assert {run.config.preset for run in runs} == {preset}
-    if name != "smoke":
-        assert {run.config.iterations for run in runs} == {PRESETS[preset].iterations}
+def test_former_files_of_handling_are_read():
+    large = {"conditioner": {"mlp_size": "larger"}}
+    old = {
+        "kind": "manipulation",
+        "name": "old",
+        "seeds": [1],
+        "overrides": {"steps": 5},
+        "demonstrations": {"episodes": 2, "seed": 3, "noise": 0.1},
+        "tasks": [
+            {"name": "a", "suite": "metaworld", "task": "0", "demos": None, "overrides": {}},
+            {"name": "b", "suite": "metaworld", "task": "push-v3", "demos": "us/push",
+             "overrides": {"batch": 8}},
+        ],
+        "arms": [
+            {"name": "linear", "conditioner": "linear", "overrides": {}},
+            {"name": "mlp", "conditioner": "mlp"},
+            {"name": "mlp-larger", "conditioner": "mlp", "overrides": large},
+        ],
+    }  # fmt: skip
+    made = read_campaign(old, "old")
+    assert made.overrides == {"updates": 5}
+    assert (made.preparation.episodes, made.preparation.noise) == (2, 0.1)
+    assert [variant.overrides for variant in made.variants] == [
+        {"task.suite": "metaworld", "task.name": "0"},
+        {"task.suite": "metaworld", "task.name": "push-v3", "demos": "us/push", "batch": 8},
+    ]
+    assert made.arms[1:] == (Arm("mlp", "mlp-matched"), Arm("mlp-larger", "mlp-large"))
 
 
-def test_the_largest_mlp_is_as_large_as_degree_three(tmp_path):
-    def parameters(name, arm):
-        made = find_campaign(name)[0]
-        runs = plan_runs(made, tmp_path, {one.name: {} for one in made.arms})
-        config = next(run.config for run in runs if run.arm == arm)
-        return count_parameters(build_actor(config.actor, 235, 12))
-
-    assert parameters("capacity", "mlp-largest") == pytest.approx(
-        parameters("degrees", "degree3"), rel=1e-3
-    )
+RESULTS = Path(__file__).parents[2] / "results"
 
 
-def test_when_crosses_its_three_factors(tmp_path):
-    made = find_campaign("when")[0]
-    runs = plan_runs(made, tmp_path, {arm.name: {} for arm in made.arms})
-    seen = set()
-    for run in runs:
-        task = run.config.task
-        calm = task.randomisation.push_every == 0 and task.observations.noise == 0
-        factors = (calm, task.actions.on_reference, task.observations.actor_frames)
-        words = ("none" if calm else "full", "reference" if factors[1] else "plain")
-        assert run.variant == f"{words[0]}-{words[1]}-{factors[2]}"
-        seen.add(factors)
-    assert len(seen) == len(made.variants) == 8
+@pytest.mark.parametrize("file", sorted(RESULTS.glob("*/campaign.*")), ids=str)
+def test_campaigns_of_the_results_are_read(file):
+    from prism_motor.campaigns.files import find_campaign
 
-
-def test_campaigns_of_the_library_can_share_runs(tmp_path):
-    def configs(name, variant=""):
-        made = find_campaign(name)[0]
-        runs = plan_runs(made, tmp_path, {arm.name: {} for arm in made.arms})
-        chosen = [run for run in runs if run.variant == variant]
-        return {run.config for run in [*plan_tuning(made, tmp_path), *chosen]}
-
-    table = configs("table1")
-    assert {c for c in configs("degrees") if c.arm == "gated"} <= table
-    assert {c for c in configs("capacity") if c.arm != "mlp-largest"} <= table
-    assert configs("when", "full-reference-5") <= table
+    made, _ = find_campaign(str(file.parent if file.suffix == ".json" else file))
+    assert all(made.domain.arm_name(arm.arm) in made.domain.arms for arm in made.arms)

@@ -3,17 +3,17 @@
 import pytest
 
 from prism_motor.campaigns import demo
-from prism_motor.campaigns.config import Evaluation
 from prism_motor.campaigns.demo import DemoConfig, run_demo
 from prism_motor.cli import main
+from prism_motor.locomotion.config import WalkingEvaluation
 from prism_motor.locomotion.video import VideoConfig
 from prism_motor.runs import ConfigError
 from prism_motor.sim.rendering import RenderingError
 
 TINY = DemoConfig(
     updates=2,
-    evaluation=Evaluation(("nominal",), (101,), envs=2, episodes=1),
-    film=VideoConfig(seconds=0.2, width=64, height=64),
+    evaluation=WalkingEvaluation(conditions=("nominal",), seeds=(101,), envs=2, episodes=1),
+    video=VideoConfig(seconds=0.2, width=64, height=64),
     overrides={"envs": 8, "ppo.steps": 4, "ppo.epochs": 1, "ppo.minibatches": 2},
 )
 
@@ -21,9 +21,9 @@ TINY = DemoConfig(
 def test_the_default_is_fair_and_of_the_laptop_preset():
     campaign = DemoConfig().campaign()
     assert campaign.preset == "laptop"
-    assert {arm.name for arm in campaign.arms} == {"mlp-larger", "gated"}
+    assert {arm.name for arm in campaign.arms} == {"mlp-matched", "prism"}
     assert not any(arm.overrides for arm in campaign.arms)
-    assert campaign.iterations == 300  # the same for both
+    assert campaign.updates == 300  # the same for both
     assert campaign.tuning is None
 
 
@@ -35,11 +35,12 @@ def test_demo_ends_with_a_page_and_reuses_what_is_done(tmp_path, capsys, monkeyp
     source = report.page.read_text()
     assert "prism demo --out &lt;here&gt;" in source
     assert source.count("<video ") == 3
-    (results,) = report.results
-    labels = [arm.label for arm in results.section.arms]
-    assert any(label.startswith("gated") and "1,000 updates" in label for label in labels)
-    assert len(results.claims["nominal"]) == 5  # the two arms that had the same chance
-    assert all(results.scores[label, "nominal", "survived"] for label in labels)
+    (chapter,) = report.chapters
+    labels = [row[0].text for row in chapter.main.rows]
+    assert len(labels) == 3
+    assert any(label.startswith("prism") and "1,000 updates" in label for label in labels)
+    compared = [subject for subject, _ in chapter.findings]
+    assert compared[0] == "prism against mlp-matched:"  # the two arms that had the same chance
 
     films = {file: file.stat().st_mtime_ns for file in out.rglob("*.mp4")}
     capsys.readouterr()
@@ -60,9 +61,9 @@ def test_demo_ends_with_a_page_and_reuses_what_is_done(tmp_path, capsys, monkeyp
     monkeypatch.setattr(demo, "Film", refuse)
     monkeypatch.setattr(demo, "shipped_names", list)
     assert "<video " not in run_demo(TINY, out).page.read_text()
-    assert "The page has no films: no OpenGL here" in capsys.readouterr().out
+    assert "The page has no videos: no OpenGL here" in capsys.readouterr().out
 
-    with pytest.raises(ConfigError, match=r"iterations is 2 there and 3"):
+    with pytest.raises(ConfigError, match=r"updates is 2 there and 3"):
         run_demo(DemoConfig(updates=3, overrides=TINY.overrides), out)
 
 

@@ -1,31 +1,26 @@
-"""The plan: order, folders, commands, and what is left of it in a folder."""
-
-import json
-import shutil
+"""The plan: order, folders, settings, and what is prepared before."""
 
 import pytest
 
-from prism_motor.campaigns.book import Book
 from prism_motor.campaigns.config import CampaignError
-from prism_motor.campaigns.reuse import copy_run, find_equal
-from prism_motor.campaigns.state import RunState, clear_unstarted, read_state
-from prism_motor.campaigns.status import describe_status
-from prism_motor.locomotion.presets import make_config
-from prism_motor.runs import Run
-from prism_motor.runs.configs import parse_assignments
-from prism_motor.train.walking_evaluations import Evaluations
+from prism_motor.campaigns.plan import Plan
 
-from .conftest import TUNING, campaign, plan, train
+from .conftest import DOMAINS, HANDLING, campaign, plan
 
 
 def test_a_cut_campaign_is_balanced(tmp_path):
     runs = plan(tmp_path, variants=[{"name": "a"}, {"name": "b"}])
     assert [run.path.relative_to(tmp_path).as_posix() for run in runs] == [
-        "a/mlp-1", "a/gated-1", "b/mlp-1", "b/gated-1",
-        "a/mlp-2", "a/gated-2", "b/mlp-2", "b/gated-2",
+        "a/mlp-1", "a/prism-1", "b/mlp-1", "b/prism-1",
+        "a/mlp-2", "a/prism-2", "b/mlp-2", "b/prism-2",
     ]  # fmt: skip
-    assert [run.title for run in runs[:2]] == ["a/mlp-1", "a/gated-1"]
+    assert [run.title for run in runs[:2]] == ["a/mlp-1", "a/prism-1"]
     assert plan(tmp_path)[0].path == tmp_path / "mlp-1"
+
+
+def test_folders_have_the_name_in_the_file_and_runs_the_present_one(tmp_path):
+    run = plan(tmp_path, arms=[{"name": "gated", "actor": "gated"}])[0]
+    assert (run.title, run.arm, run.config.arm) == ("gated-1", "gated", "prism")
 
 
 def test_the_more_special_settings_win(tmp_path):
@@ -36,108 +31,76 @@ def test_the_more_special_settings_win(tmp_path):
             {"name": "a", "overrides": {"ppo.epochs": 3, "ppo.gamma": 0.8}},
             {"name": "b", "like": "a", "overrides": {"ppo.epochs": 4}},
         ],
-        arms=[{"name": "x", "actor": "mlp", "overrides": {"ppo.gamma": 0.7}}],
+        arms=[{"name": "x", "arm": "mlp", "overrides": {"ppo.gamma": 0.7}}],
     )
     settings = [(run.config.envs, run.config.ppo.epochs, run.config.ppo.gamma) for run in changed]
     assert settings == [(4, 3, 0.7), (4, 4, 0.7)] * 2
     assert {run.config.arm for run in changed} == {"x"}
+    assert {run.config.threads for run in changed} == {1}
 
 
-def test_the_command_makes_exactly_the_planned_config(tmp_path):
-    run = plan(tmp_path)[1]
-    words = run.train_command(resume=False)
-    settings = [words[i + 1] for i, word in enumerate(words) if word == "--set"]
-    options = dict(zip(words[5::2], words[6::2], strict=True))
-    config = make_config(
-        options["--preset"], options["--actor"], seed=int(options["--seed"]), name=options["--arm"],
-        overrides=parse_assignments(settings),
-    )  # fmt: skip
-    assert config == run.config
-    assert config.threads == 1
-    assert run.train_command(resume=True)[-2:] == ["--resume", str(run.path)]
+def test_plugins_of_the_campaign_are_those_of_its_runs(tmp_path):
+    assert plan(tmp_path, plugins=["colorsys"])[0].config.plugins == ("colorsys",)
 
 
-def test_states_are_read_from_the_folder_alone(trained, tmp_path):
-    folder = shutil.copytree(trained, tmp_path / "small")
-    first, second, third, _ = plan(folder)
-    assert read_state(first) == RunState(4, 4, 0, 1)
-    assert read_state(first).step == "evaluate"
-    assert read_state(second) == RunState(2, 4, 0, 1)
-    assert read_state(second).step == "train"
-    assert read_state(third) == RunState(0, 4, 0, 1)
-    evaluations = Evaluations(first.path, first.evaluation.protocol())
-    evaluations.measure("nominal", 101)
-    assert read_state(first).done
-    file = first.path / "evaluations" / "nominal-101.json"
-    text = file.read_text()
-    for damaged in (text[:100], text.replace('"envs": 2', '"envs": 3')):
-        file.write_text(damaged)
-        assert read_state(first).step == "evaluate"
+def test_overrides_are_checked_before_anything_runs(tmp_path):
+    wrong = [{"name": "a", "arm": "mlp", "overrides": {"actor.gate_init": 0.1}}]
+    with pytest.raises(CampaignError, match=r"a-1: Unknown setting 'actor.gate_init'"):
+        plan(tmp_path, arms=wrong)
+    calm = {"name": "calm", "overrides": {"task.randomisation.push_every": 0.0}}
+    with pytest.raises(CampaignError, match=r"calm/mlp-1: .*without pushes"):
+        plan(tmp_path, variants=[calm], evaluation={"conditions": ["pushes"]})
 
 
-def test_another_config_is_refused_by_key_and_left_alone(trained):
-    before = (trained / "mlp-1" / "config.json").read_text()
-    changed = campaign(iterations=5)
-    with pytest.raises(CampaignError, match=r"mlp-1 .*iterations is 4 there and 5 in the campaign"):
-        Book(changed, trained)
-    changed = campaign(overrides={**campaign().overrides, "ppo.learning_rate": 0.1})
-    with pytest.raises(CampaignError, match=r"ppo.learning_rate is 0.001 there and 0.1"):
-        Book(changed, trained)
-    assert (trained / "mlp-1" / "config.json").read_text() == before
+@pytest.fixture
+def metaworld():
+    pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
 
-def test_more_seeds_arms_and_evaluations_are_welcome(trained):
-    arms = [*({"name": a, "actor": a} for a in ("residual",))]
-    more = campaign(
-        seeds=[1, 2, 3],
-        arms=[{"name": "mlp", "actor": "mlp"}, *arms],
-        evaluation={"conditions": ["nominal", "payload"], "seeds": [101, 102]},
-    )
-    book = Book(more, trained)
-    assert book.state(next(iter(book))) == RunState(4, 4, 0, 4)
-    assert book.finished == 0
+@pytest.mark.usefixtures("metaworld")
+class TestPreparation:
+    def test_demonstrations_are_recorded_once_per_variant(self, tmp_path):
+        push = {"name": "push", "overrides": {"task.name": "push-v3"}}
+        made = campaign("manipulation", variants=[*HANDLING["variants"], push], seeds=[1, 2])
+        work = Plan(made, tmp_path)
+        assert [one.title for one in work.preparations] == ["demos/reach", "demos/push"]
+        assert work.preparations[0].log == tmp_path / "logs/demos/reach.log"
+        runs = work.reported({"linear": {}, "prism": {}}, unprepared=["push"])
+        assert [run.title for run in runs[:5]] == [
+            "reach/linear-1", "reach/prism-1", "push/linear-1", "push/prism-1", "reach/linear-2"
+        ]  # fmt: skip
+        assert runs[0].config.demos == str(tmp_path / "demos" / "reach")
+        assert [run.waiting for run in runs[:4]] == [False, False, True, True]
+
+    def test_demonstrations_that_are_named_are_used(self, tmp_path):
+        made = campaign("manipulation", overrides={"demos": "somebody/reach"})
+        work = Plan(made, tmp_path)
+        assert work.preparations == []
+        first = work.reported({"linear": {}, "prism": {}})[0]
+        assert (first.config.demos, first.prepared) == ("somebody/reach", ())
+
+    def test_a_campaign_may_have_no_variants(self, tmp_path):
+        (one,) = Plan(campaign("manipulation", variants=[]), tmp_path).preparations
+        assert one.title == "demos/metaworld-reach-v3"
+
+    def test_settings_are_checked_before_anything_runs(self, tmp_path):
+        with pytest.raises(CampaignError, match=r"reach/linear: .*bathc"):
+            plan(tmp_path, "manipulation", overrides={"bathc": 3})
+        wrong = [{"name": "reach", "suite": "metaworld", "task": "reach-v4"}]
+        with pytest.raises(CampaignError, match="Did you mean 'reach-v3'"):
+            plan(tmp_path, "manipulation", tasks=wrong)
+        sizes = [
+            {"name": str(size), "arm": "linear", "overrides": {"network": {"image_size": size}}}
+            for size in (32, 64)
+        ]
+        with pytest.raises(CampaignError, match=r"different sizes \(\[32, 64\]"):
+            plan(tmp_path, "manipulation", preset="laptop", arms=sizes)
 
 
-def test_a_run_cut_before_its_first_checkpoint_is_begun_again(tmp_path):
-    run = plan(tmp_path)[0]
-    Run.create(run.path, json.loads("{}"))
-    (run.path / "checkpoints" / ".00000000.123.tmp").mkdir()
-    clear_unstarted(run.path)
-    assert not run.path.exists()
-    run.path.mkdir()
-    (run.path / "thesis.tex").write_text("")
-    with pytest.raises(CampaignError, match=r"in the way.*thesis.tex"):
-        clear_unstarted(run.path)
-    train(plan(tmp_path)[1], 1)
-    clear_unstarted(plan(tmp_path)[1].path)
-    assert plan(tmp_path)[1].path.exists()
-
-
-def test_equal_runs_of_other_campaigns_are_found_and_copied(trained, tmp_path):
-    first, second, third, _ = plan(tmp_path / "other")
-    assert find_equal(first, [trained]) == trained / "mlp-1"
-    assert find_equal(second, [trained]) is None  # half trained
-    assert find_equal(third, [trained]) is None  # another seed
-    assert find_equal(plan(tmp_path, iterations=2)[1], [trained]) is None
-    copy_run(trained / "mlp-1", first.path)
-    assert read_state(first) == RunState(4, 4, 0, 1)
-    assert (first.path / "provenance.json").read_text() == (
-        trained / "mlp-1" / "provenance.json"
-    ).read_text()
-
-
-def test_status_shows_every_run_and_an_estimate(trained):
-    text = describe_status(campaign(), trained, jobs=2)
-    rows = [line.split("  ") for line in text.splitlines()]
-    cells = [[word.strip() for word in row if word.strip()] for row in rows]
-    assert ["mlp", "trained, 0 of 1 evaluations", "missing"] in cells
-    assert ["gated", "stopped at 50 %", "missing"] in cells
-    assert "0 of 4 runs done; about" in text
-    assert "No runner is at work." in text
-
-
-def test_status_of_a_campaign_that_has_not_begun(tmp_path):
-    text = describe_status(campaign(tuning=TUNING), tmp_path / "none", jobs=2)
-    assert "0 of 2" in text
-    assert "no training has begun" in text
-    assert not (tmp_path / "none").exists()
+@pytest.mark.usefixtures("metaworld")
+@pytest.mark.parametrize("kind", DOMAINS)
+def test_runs_of_every_domain_are_planned_alike(kind, tmp_path):
+    for run in plan(tmp_path, kind):
+        assert run.domain.name == kind
+        assert (run.total, run.evaluations, run.config.updates) == (4, 1, 4)
+        assert run.path == tmp_path / run.place

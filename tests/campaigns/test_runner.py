@@ -10,16 +10,16 @@ import time
 import pytest
 import torch
 
-from prism_motor.campaigns.book import Book
 from prism_motor.campaigns.config import CampaignError
-from prism_motor.campaigns.display import Display, say_duration
-from prism_motor.campaigns.files import write_record
-from prism_motor.campaigns.locks import hold, is_locked, try_lock
+from prism_motor.campaigns.files import find_campaign, write_record
+from prism_motor.campaigns.ledger import Ledger
+from prism_motor.campaigns.locks import is_locked
 from prism_motor.campaigns.runner import Runner
-from prism_motor.cli.campaign import _parse_duration
+from prism_motor.campaigns.status import describe_status
 from prism_motor.runs import Run
+from prism_motor.runs.layout import CAMPAIGN
 
-from .conftest import campaign, plan, train
+from .conftest import campaign, mark_diverged, plan, train, tuned
 
 LONG = 200
 """Updates that take long enough to be interrupted."""
@@ -91,30 +91,30 @@ def assert_same_weights(one, two):
 @pytest.mark.slow
 def test_kill_9_of_runner_and_child_leaves_the_same_results(tmp_path, start):
     overrides = {**campaign().overrides, "checkpoint_every": 10}
-    changes = {"iterations": LONG, "seeds": [1], "overrides": overrides}
+    changes = {"updates": LONG, "seeds": [1], "overrides": overrides}
     made = campaign(**changes)
     folder = tmp_path / "cut"
     folder.mkdir()
     write_record(made, folder)
-    mlp, gated = plan(folder, **changes)
+    mlp, prism = plan(folder, **changes)
     runner = start(folder)
-    wait_for(lambda: have_begun((mlp, gated), 15))
+    wait_for(lambda: have_begun((mlp, prism), 15))
     pids = children(runner)
     os.kill(pids["mlp-1"], signal.SIGKILL)
     wait_for(lambda: "exit code -9" in mlp.log.read_text())
     assert runner.poll() is None  # the rest goes on
     os.kill(runner.pid, signal.SIGKILL)
     runner.communicate()
-    assert is_locked(gated.log)  # its job lives on
+    assert is_locked(prism.log)  # its job lives on
     outcome = Runner(made, folder, jobs=2, poll=0.1).run()
     assert (outcome.done, outcome.total, outcome.failures) == (2, 2, {})
-    assert f"Done: {LONG} updates" in gated.log.read_text()
-    assert gated.log.read_text().count("environments") == 1  # it was not started twice
-    for run, other in zip((mlp, gated), plan(tmp_path / "whole", **changes), strict=True):
+    assert f"Done: {LONG} updates" in prism.log.read_text()
+    assert prism.log.read_text().count("environments") == 1  # it was not started twice
+    for run, other in zip((mlp, prism), plan(tmp_path / "whole", **changes), strict=True):
         train(other)
         assert_same_weights(run.path, other.path)
         rows = Run.open(run.path).metrics()
-        assert [row["iteration"] for row in rows] == [*range(1, LONG + 1)]
+        assert [row["update"] for row in rows] == [*range(1, LONG + 1)]
     again = Runner(made, folder, jobs=2, poll=0.1)
     before = {file: file.stat().st_mtime_ns for file in folder.rglob("*.safetensors")}
     assert again.run().done == 2
@@ -124,19 +124,19 @@ def test_kill_9_of_runner_and_child_leaves_the_same_results(tmp_path, start):
 @pytest.mark.slow
 def test_ctrl_c_saves_everything_and_says_how_to_go_on(tmp_path, start):
     rarely = {**campaign().overrides, "checkpoint_every": 5000}
-    made = campaign(iterations=5000, seeds=[1], overrides=rarely)
+    made = campaign(updates=5000, seeds=[1], overrides=rarely)
     folder = tmp_path / "stopped"
     folder.mkdir()
     write_record(made, folder)
     runner = start(folder)
-    wait_for(lambda: have_begun(Book(made, folder), 3))
+    wait_for(lambda: have_begun(Ledger(made, folder), 3))
     with pytest.raises(CampaignError, match=rf"run already, by process {runner.pid} on"):
         Runner(made, folder, jobs=1).run()
     runner.send_signal(signal.SIGINT)
     text, _ = runner.communicate(timeout=120)
     assert runner.returncode == 130
     assert f"Go on with: prism campaign run {folder}" in text
-    for run in Book(made, folder):
+    for run in Ledger(made, folder):
         steps = Run.open(run.path).steps()
         assert 3 <= steps[-1] < 5000  # saved on the way out: the interval alone would give 0
         assert not is_locked(run.log)
@@ -145,8 +145,8 @@ def test_ctrl_c_saves_everything_and_says_how_to_go_on(tmp_path, start):
 @pytest.mark.slow
 def test_a_failing_job_is_reported_and_the_rest_goes_on(tmp_path, capsys):
     arms = [
-        {"name": "bad", "actor": "mlp", "overrides": {"envs": 7}},
-        {"name": "good", "actor": "mlp"},
+        {"name": "bad", "arm": "mlp", "overrides": {"envs": 7}},
+        {"name": "good", "arm": "mlp"},
     ]
     made = campaign(seeds=[1], arms=arms)
     folder = tmp_path / "failing"
@@ -169,12 +169,10 @@ def test_no_job_starts_after_the_time_is_up(trained):
 
 
 def test_a_diverged_run_is_a_failure_that_is_not_repeated(tmp_path):
-    made = campaign(seeds=[1], arms=[{"name": "mlp", "actor": "mlp"}])
-    (run,) = plan(tmp_path, seeds=[1], arms=[{"name": "mlp", "actor": "mlp"}])
+    made = campaign(seeds=[1], arms=[{"name": "mlp"}])
+    (run,) = plan(tmp_path, seeds=[1], arms=[{"name": "mlp"}])
     train(run, 2)
-    dump = run.path / "nonfinite" / "00000002"
-    dump.mkdir(parents=True)
-    (dump / "complete.json").write_text("{}")
+    mark_diverged(run, 2)
     outcome = Runner(made, tmp_path, jobs=1, poll=0.01).run()
     assert outcome.failures.keys() == {"mlp-1"}
     assert "diverged after update 2" in outcome.failures["mlp-1"]
@@ -182,54 +180,76 @@ def test_a_diverged_run_is_a_failure_that_is_not_repeated(tmp_path):
 
 
 def test_runs_of_another_campaign_are_reused(trained, tmp_path, capsys):
-    one = campaign(seeds=[1], arms=[{"name": "mlp", "actor": "mlp"}])
+    one = campaign(seeds=[1], arms=[{"name": "mlp"}])
     runner = Runner(one, tmp_path / "new", jobs=1, reuse=[trained], until=None, poll=0.01)
-    runner._start = lambda run, step, start=runner._start: step == "train" and start(run, step)
+    runner._start = lambda work, step, start=runner._start: step == "train" and start(work, step)
     assert runner.run().total == 1  # the evaluation is left out here: it needs a child
     assert f"mlp-1: copied from {trained / 'mlp-1'}" in capsys.readouterr().out
     with pytest.raises(CampaignError, match=r"no folder .* to reuse runs from"):
         Runner(one, tmp_path, jobs=1, reuse=[tmp_path / "none"])
 
 
-def test_only_one_runner_at_a_time(tmp_path):
-    with (
-        hold(tmp_path / "a"),
-        pytest.raises(CampaignError, match=r"already, by process \d+ on .*prism campaign status"),
-        hold(tmp_path / "a"),
-    ):
-        pass
-    with hold(tmp_path / "a"), hold(tmp_path / "b"):
-        pass
-    assert not is_locked(tmp_path / "a" / ".lock")
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A tuned campaign of handling that has run to its end."""
+    pytest.importorskip("lerobot", reason="LeRobot is not installed")
+    pytest.importorskip("metaworld", reason="Meta-World is not installed")
+    folder = tmp_path_factory.mktemp("campaigns") / "small"
+    outcome = Runner(tuned("manipulation"), folder, jobs=2, poll=0.1).run()
+    assert outcome.failures == {}
+    assert (outcome.done, outcome.total) == (7, 7)
+    return folder
 
 
-def test_a_lock_lives_as_long_as_the_child_that_inherited_it(tmp_path):
-    path = tmp_path / "log"
-    with path.open("a") as file:
-        assert try_lock(file)
-        child = subprocess.Popen(
-            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=file
-        )
-    assert is_locked(path)
-    child.communicate(b"\n")
-    assert not is_locked(path)
+def test_it_records_tunes_trains_and_evaluates(finished):
+    origin = json.loads((finished / "demos" / "reach" / "meta" / "prism.json").read_text())
+    assert origin["collection"]["image_size"] == 0
+    sweep = json.loads((finished / "tuning.json").read_text())
+    for arm in ("linear", "prism"):
+        config = json.loads((finished / "reach" / f"{arm}-1" / "config.json").read_text())
+        assert (config["arm"], config["updates"], config["threads"]) == (arm, 4, 1)
+        assert config["network"]["widths"] == [16, 32]
+        chosen = sweep["arms"][arm]["chosen"]
+        assert config["optimiser"]["learning_rate"] == chosen["optimiser.learning_rate"]
+        rows = sweep["arms"][arm]["settings"]
+        best = min(rows, key=lambda row: row["score"])
+        assert best["setting"] == chosen
 
 
-def test_status_lines_without_a_terminal_are_few_and_plain(capsys):
-    display = Display(every=3600.0)
-    for _ in range(3):
-        display.status(lambda: "half done")
-    display.shown = float("-inf")
-    display.status(lambda: "nearly done")
-    display.event("done")
-    assert capsys.readouterr().out == "nearly done\ndone\n"
+def test_a_second_call_does_nothing(finished):
+    again, folder = find_campaign(str(finished))
+    assert (again, folder) == (tuned("manipulation"), finished)
+    runner = Runner(again, finished, jobs=1)
+    before = {file: file.stat().st_mtime_ns for file in finished.rglob("*.json")}
+    assert runner.run().done == 7
+    after = {file: file.stat().st_mtime_ns for file in finished.rglob("*.json")}
+    assert {file for file in after if after[file] != before[file]} <= {finished / CAMPAIGN}
+    assert "nothing is left to do" in describe_status(again, finished, 1)
 
 
-def test_durations():
-    assert [_parse_duration(text) for text in ("45m", "1h30m", "90s", "2h")] == [
-        2700, 5400, 90, 7200,
-    ]  # fmt: skip
-    for text in ("", "45", "m", "1.5h", "soon"):
-        with pytest.raises(ValueError, match="45m"):
-            _parse_duration(text)
-    assert [say_duration(s) for s in (40, 700, 11100)] == ["40 s", "12 min", "3 h 05 min"]
+def test_more_episodes_and_seeds_are_added_to_what_is_there(finished):
+    ledger = Ledger(tuned("manipulation", evaluation={"episodes": 2}, seeds=[1, 2]), finished)
+    assert [ledger.state(run).step for run in ledger.reported] == ["evaluate"] * 2 + ["train"] * 2
+
+
+def test_evaluations_of_other_weights_do_not_count_as_done(finished):
+    file = finished / "reach" / "prism-1" / "evaluations" / "none-101.json"
+    text = file.read_text()
+    file.write_text(text.replace('"policy_sha256": "', '"policy_sha256": "0'))
+    try:
+        ledger = Ledger(tuned("manipulation"), finished)
+        assert [ledger.state(run).step for run in ledger.reported] == [None, "evaluate"]
+    finally:
+        file.write_text(text)
+
+
+@pytest.mark.slow
+def test_a_tuning_run_that_diverges_loses_and_the_campaign_goes_on(tmp_path, capsys):
+    sweep = {"ppo.learning_rate": [1e-3, 1e9]}
+    tuning = {"seeds": [901], "fraction": 1.0, "sweep": sweep}
+    made = campaign(seeds=[1], arms=[{"name": "mlp"}], tuning=tuning, updates=20)
+    outcome = Runner(made, tmp_path, jobs=2, poll=0.1).run()
+    assert (outcome.done, outcome.total, outcome.failures) == (3, 3, {})
+    assert "diverged after" in capsys.readouterr().out
+    found = json.loads((tmp_path / "tuning.json").read_text())["arms"]["mlp"]
+    assert found["chosen"] == {"ppo.learning_rate": 1e-3}

@@ -51,13 +51,13 @@ MODULES = {
     "smolvla": lambda: PolynomialConditioner.smolvla(6, hidden=8),
     "bfm_zero": lambda: PolynomialConditioner.bfm_zero(6),
     "actor-mlp": lambda: build_actor("mlp", 6, 3, hidden=(8,)),
-    "actor-gated": lambda: build_actor("gated", 6, 3, hidden=(8,), latent=5, warmup=7),
-    "actor-residual": lambda: build_actor("residual", 6, 3, hidden=(8,), latent=5, warmup=10),
+    "actor-prism": lambda: build_actor("prism", 6, 3, hidden=(8,), latent=5, warmup=7),
+    "actor-prism-residual": lambda: build_actor("prism-residual", 6, 3, hidden=(8,), latent=5, warmup=10),
 }  # fmt: skip
 # ONNX takes about a second each: one of every kind of operation.
 ONNX_MODULES = (
     "degree-1", "degree-4", "bound", "double", "interaction-explicit", "interaction-ccp",
-    "interaction-glu", "diffusion_policy", "bfm_zero", "actor-gated", "actor-residual",
+    "interaction-glu", "diffusion_policy", "bfm_zero", "actor-prism", "actor-prism-residual",
 )  # fmt: skip
 
 

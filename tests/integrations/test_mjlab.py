@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 import pytest
 import torch
 
-from prism_motor.nn import GatedActorConfig, ResidualActorConfig
+from prism_motor.nn import PrismActorConfig, ResidualActorConfig
 
 pytest.importorskip(
     "mjlab", reason="mjlab is not installed (it pins other mujoco and rsl_rl versions)"
@@ -13,12 +13,12 @@ pytest.importorskip(
 
 from mjlab.rl import RslRlModelCfg, RslRlVecEnvWrapper
 
-from prism_motor.integrations.mjlab import GatedModelCfg, ResidualModelCfg
-from prism_motor.integrations.rsl_rl import GatedModel, ResidualModel
+from prism_motor.integrations.mjlab import PrismModelCfg, ResidualModelCfg
+from prism_motor.integrations.rsl_rl import PrismModel, ResidualModel
 
 PAIRS = [
-    pytest.param(GatedModelCfg, GatedActorConfig, GatedModel, id="gated"),
-    pytest.param(ResidualModelCfg, ResidualActorConfig, ResidualModel, id="residual"),
+    pytest.param(PrismModelCfg, PrismActorConfig, PrismModel, id="prism"),
+    pytest.param(ResidualModelCfg, ResidualActorConfig, ResidualModel, id="prism-residual"),
 ]
 
 

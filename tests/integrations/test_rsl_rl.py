@@ -17,10 +17,10 @@ from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 
 from prism_motor.export import check_parity, export_onnx, export_torchscript
-from prism_motor.integrations.rsl_rl import GatedModel, ResidualModel
+from prism_motor.integrations.rsl_rl import PrismModel, ResidualModel
 from prism_motor.nn import build_actor, count_parameters
 
-GATED = "prism_motor.integrations.rsl_rl:GatedModel"
+PRISM = "prism_motor.integrations.rsl_rl:PrismModel"
 RESIDUAL = "prism_motor.integrations.rsl_rl:ResidualModel"
 
 
@@ -94,18 +94,18 @@ def trained_looking(cls, **options):
 
 
 MODELS = [
-    pytest.param(GatedModel, {}, id="gated"),
-    pytest.param(GatedModel, {"degree": 3, "warmup": 10, "bound": 1.0}, id="gated-warmup-bound"),
-    pytest.param(ResidualModel, {"warmup": 10}, id="residual"),
+    pytest.param(PrismModel, {}, id="prism"),
+    pytest.param(PrismModel, {"degree": 3, "warmup": 10, "bound": 1.0}, id="prism-warmup-bound"),
+    pytest.param(ResidualModel, {"warmup": 10}, id="prism-residual"),
 ]
 
 
 @pytest.mark.parametrize(
     ("cls", "degree", "expected"),
     [
-        (GatedModel, 1, 543_884),
-        (GatedModel, 2, 724_876),
-        (GatedModel, 3, 905_868),
+        (PrismModel, 1, 543_884),
+        (PrismModel, 2, 724_876),
+        (PrismModel, 3, 905_868),
         (ResidualModel, 1, 790_412),
         (ResidualModel, 2, 921_996),
         (ResidualModel, 3, 1_053_580),
@@ -118,11 +118,13 @@ def test_parameter_counts_are_the_papers(cls, degree, expected):
 
 def test_defaults_are_the_papers():
     options = {"obs_groups": {"actor": ["policy"]}, "obs_set": "actor", "output_dim": 12}
-    assert count_parameters(GatedModel(observation(2, 705), **options)) == 724_876 + 12
+    assert count_parameters(PrismModel(observation(2, 705), **options)) == 724_876 + 12
     assert count_parameters(ResidualModel(observation(2, 705), **options)) == 921_996 + 12
 
 
-@pytest.mark.parametrize(("cls", "name"), [(GatedModel, "gated"), (ResidualModel, "residual")])
+@pytest.mark.parametrize(
+    ("cls", "name"), [(PrismModel, "prism"), (ResidualModel, "prism-residual")]
+)
 def test_one_seed_gives_the_network_of_prism_nn(cls, name):
     torch.manual_seed(3)
     model = make(cls)
@@ -134,7 +136,7 @@ def test_one_seed_gives_the_network_of_prism_nn(cls, name):
 
 def test_trunk_keeps_the_initialisation_of_the_distribution():
     model = make(
-        GatedModel,
+        PrismModel,
         distribution_cfg={"class_name": "HeteroscedasticGaussianDistribution", "init_std": 0.3},
     )
     model(observation(5, 12), stochastic_output=True)
@@ -142,22 +144,22 @@ def test_trunk_keeps_the_initialisation_of_the_distribution():
 
 
 def test_without_a_distribution_the_model_is_deterministic():
-    model = make(GatedModel, distribution_cfg=None)
+    model = make(PrismModel, distribution_cfg=None)
     obs = observation(5, 12)
     assert torch.equal(model(obs, stochastic_output=True), model(obs))
 
 
 def test_unknown_keys_name_the_allowed_ones():
     with pytest.raises(ValueError, match=r"'hidden'.*bound, .*gate_init, hidden_dims.*warmup"):
-        make(GatedModel, hidden=[3])
+        make(PrismModel, hidden=[3])
     with pytest.raises(ValueError, match=r"'gate_init'.*degree.*latent.*warmup"):
         make(ResidualModel, gate_init=0.1)
     with pytest.raises(ValueError, match=r"'silu'.*swish"):
-        make(GatedModel, activation="silu")
+        make(PrismModel, activation="silu")
 
 
 def test_swish_is_silu_in_trunk_and_encoder():
-    model = make(GatedModel, activation="swish")
+    model = make(PrismModel, activation="swish")
     kinds = {type(m) for m in model.modules() if type(m).__module__.endswith("activation")}
     assert kinds == {nn.SiLU}
 
@@ -190,7 +192,7 @@ def test_exports_contain_normaliser_and_polynomial(cls, options, normalise, tmp_
     assert (linear(obs["policy"]) - expected).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("class_name", [GATED, RESIDUAL])
+@pytest.mark.parametrize("class_name", [PRISM, RESIDUAL])
 def test_runner_exports_the_policy_it_runs(class_name, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime", reason="extra 'deploy' is not installed")
     run = runner(class_name, obs_normalization=True, warmup=6)
@@ -206,7 +208,7 @@ def test_runner_exports_the_policy_it_runs(class_name, tmp_path):
     assert torch.allclose(torch.as_tensor(actions), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("class_name", [GATED, RESIDUAL])
+@pytest.mark.parametrize("class_name", [PRISM, RESIDUAL])
 def test_warmup_counts_ppo_updates_and_survives_a_checkpoint(class_name, tmp_path):
     first = runner(class_name, warmup=500)
     (key,) = (k for k in first.alg.actor.state_dict() if k.endswith("warmup.count"))
@@ -292,7 +294,7 @@ def test_use_without_learning_does_not_count_as_an_update():
     assert model.state_dict()["encoder.warmup.count"] == 0
 
 
-@pytest.mark.parametrize("class_name", [GATED, RESIDUAL])
+@pytest.mark.parametrize("class_name", [PRISM, RESIDUAL])
 def test_training_changes_every_parameter_of_the_encoder(class_name):
     run = runner(class_name, obs_normalization=True)
     actor = run.alg.get_policy()
@@ -306,7 +308,7 @@ def test_training_changes_every_parameter_of_the_encoder(class_name):
 
 
 def test_mixed_precision_forward_and_gradients_are_finite():
-    model = trained_looking(GatedModel, degree=3)
+    model = trained_looking(PrismModel, degree=3)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         model(observation(32, 12), stochastic_output=True)
         loss = model.get_output_log_prob(torch.zeros(32, 3)).mean()
@@ -320,7 +322,7 @@ def test_mixed_precision_forward_and_gradients_are_finite():
     reason="this rsl_rl has no mixed precision",
 )
 def test_trains_in_mixed_precision():
-    run = runner(GATED, algorithm={"use_mixed_precision": True})
+    run = runner(PRISM, algorithm={"use_mixed_precision": True})
     run.learn(2)
     assert all(torch.isfinite(p).all() for p in run.alg.get_policy().parameters())
 

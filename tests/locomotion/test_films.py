@@ -13,7 +13,7 @@ from prism_motor.locomotion.films import SETTINGS, Films
 from prism_motor.locomotion.presets import make_config
 from prism_motor.runs import Run
 from prism_motor.sim.rendering import RenderingError, find_backend
-from prism_motor.train import walking_session as session
+from prism_motor.train import session
 
 TINY = replace(SETTINGS, seconds=0.2, width=64, height=64)
 
@@ -27,9 +27,9 @@ def _can_draw():
 
 
 def small():
-    config = make_config("laptop", "gated", seed=3)
+    config = make_config("laptop", "prism", seed=3)
     ppo = replace(config.ppo, steps=4, epochs=1, minibatches=2)
-    return replace(config, ppo=ppo, envs=4, checkpoint_every=3, iterations=4)
+    return replace(config, ppo=ppo, envs=4, checkpoint_every=3, updates=4)
 
 
 def train(path, every=None, settings=TINY):
@@ -99,15 +99,15 @@ def test_ctrl_c_while_filming_saves_and_resumes_exactly(plain, tmp_path):
     run, trainer = session.start(small(), tmp_path / "run")
 
     def interrupt(row):
-        if row["iteration"] == 2:
+        if row["update"] == 2:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         session.train(run, trainer, 4, interrupt)
-    assert run.steps()[-1] == 1  # the update that was being filmed is repeated
+    assert run.steps()[-1] == 2  # the update that was being filmed is whole
     run, trainer = session.resume(tmp_path / "run")
     session.train(run, trainer, 4)
-    assert [row["iteration"] for row in run.metrics()] == [1, 2, 3, 4]
+    assert [row["update"] for row in run.metrics()] == [1, 2, 3, 4]
     after = final(tmp_path / "run")
     for name, tensor in plain.items():
         assert torch.equal(after[name], tensor), name
@@ -115,7 +115,7 @@ def test_ctrl_c_while_filming_saves_and_resumes_exactly(plain, tmp_path):
 
 # Command ----------------------------------------------------------------------------------------
 
-WORDS = ["train", "locomotion", "--envs", "4", "--set", "ppo.steps=4", "--set", "ppo.minibatches=1"]
+WORDS = ["train", "locomotion", "--envs", "4", "--ppo.steps", "4", "--ppo.minibatches", "1"]
 
 
 def error_of(words, capsys):
@@ -143,7 +143,7 @@ def test_what_is_missing_is_known_before_the_run_folder_is_made(tmp_path, capsys
 def test_command_films_new_and_resumed_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(Films.__init__, "__defaults__", (TINY,))
     out = str(tmp_path / "run")
-    main([*WORDS, "--iterations", "2", "--out", out, "--video-every", "2"])
+    main([*WORDS, "--updates", "2", "--out", out, "--video-every", "2"])
     assert names(tmp_path / "run") == ["00000002.mp4"]
-    main(["train", "locomotion", "--resume", out, "--iterations", "3", "--video-every", "1"])
+    main(["train", "--resume", out, "--updates", "3", "--video-every", "1"])
     assert names(tmp_path / "run") == ["00000002.mp4", "00000003.mp4"]

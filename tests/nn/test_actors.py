@@ -7,13 +7,15 @@ import torch
 from prism_motor.nn import (
     ACTORS,
     ActorConfig,
-    GatedActorConfig,
+    PrismActorConfig,
     ResidualActorConfig,
     build_actor,
     count_flops,
     count_parameters,
     matched_mlp,
+    register_actor,
 )
+from prism_motor.nn.actors import ACTOR_ALIASES
 
 PAPER_COUNTS = [
     ("mlp", {}, 527_244),
@@ -21,13 +23,13 @@ PAPER_COUNTS = [
     ("mlp", {"hidden": (648, 328, 160)}, 724_932),
     ("mlp", {"hidden": (928, 384, 224)}, 1_100_844),
     ("mlp", {"hidden": (768, 512, 256, 128)}, 1_101_708),
-    ("gated", {"degree": 1}, 543_884),
-    ("gated", {}, 724_876),
-    ("gated", {"degree": 3}, 905_868),
-    ("gated", {"latent": 334, "hidden": (513, 256, 128)}, 921_715),
-    ("residual", {"degree": 1}, 790_412),
-    ("residual", {}, 921_996),
-    ("residual", {"degree": 3}, 1_053_580),
+    ("prism", {"degree": 1}, 543_884),
+    ("prism", {}, 724_876),
+    ("prism", {"degree": 3}, 905_868),
+    ("prism", {"latent": 334, "hidden": (513, 256, 128)}, 921_715),
+    ("prism-residual", {"degree": 1}, 790_412),
+    ("prism-residual", {}, 921_996),
+    ("prism-residual", {"degree": 3}, 1_053_580),
 ]
 
 
@@ -51,7 +53,7 @@ def test_any_size_scripts_and_round_trips(name, inputs, outputs):
 
 @pytest.mark.parametrize("degree", [1, 2, 3])
 def test_residual_encoder_formula(degree):
-    actor = build_actor("residual", 9, 2, latent=5, hidden=(4,), degree=degree, warmup=0)
+    actor = build_actor("prism-residual", 9, 2, latent=5, hidden=(4,), degree=degree, warmup=0)
     e = actor.encoder
     x = torch.randn(6, 9)
     h = e.lift(x)
@@ -66,7 +68,7 @@ def test_residual_encoder_formula(degree):
 def test_config_is_frozen_and_survives_json():
     for config in (
         ActorConfig(hidden=(3, 2), activation="relu"),
-        GatedActorConfig(degree=3, warmup=7),
+        PrismActorConfig(degree=3, warmup=7),
         ResidualActorConfig(latent=12),
     ):
         assert ActorConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
@@ -74,30 +76,73 @@ def test_config_is_frozen_and_survives_json():
             config.hidden = (1,)
 
 
+@pytest.mark.parametrize(("old", "new"), ACTOR_ALIASES.items())
+def test_former_names_still_build_the_same_actor(old, new):
+    torch.manual_seed(1)
+    former = build_actor(old, 9, 2, latent=8, hidden=(4,))
+    torch.manual_seed(1)
+    present = build_actor(new, 9, 2, latent=8, hidden=(4,))
+    assert former.config == present.config
+    x = torch.randn(3, 9)
+    assert torch.equal(former(x), present(x))
+    stored = {**present.config.to_dict(), "name": old}  # what earlier runs wrote
+    assert ActorConfig.from_dict(stored) == present.config
+
+
+def test_an_actor_of_ones_own_is_built_by_its_name(monkeypatch):
+    monkeypatch.setattr("prism_motor.nn.actors.ACTORS", dict(ACTORS))
+
+    @register_actor
+    @dataclasses.dataclass(frozen=True)
+    class SquaresConfig(ActorConfig):
+        name = "squares"
+        scale: float = 2.0
+
+        def make_encoder(self, in_features):
+            return torch.nn.Linear(in_features, in_features)
+
+    actor = build_actor("squares", 5, 2, scale=3.0, hidden=(4,))
+    assert actor(torch.randn(3, 5)).shape == (3, 2)
+    assert ActorConfig.from_dict(actor.config.to_dict()) == SquaresConfig(hidden=(4,), scale=3.0)
+    register_actor(SquaresConfig)  # once more is fine
+
+    class Other(ActorConfig):
+        name = "mlp"
+
+    with pytest.raises(ValueError, match="an actor called 'mlp' already"):
+        register_actor(Other)
+
+
 def test_interaction_alternatives_make_arms():
-    actor = build_actor("gated", 6, 2, interaction="glu", latent=8, hidden=(4,))
+    actor = build_actor("prism", 6, 2, interaction="glu", latent=8, hidden=(4,))
     assert actor(torch.randn(3, 6)).shape == (3, 2)
     with pytest.raises(ValueError, match=r"gate_init applies to interaction='gated' only"):
-        GatedActorConfig(interaction="glu", gate_init=0.5)
+        PrismActorConfig(interaction="glu", gate_init=0.5)
 
 
 def test_warmup_and_bound_reach_the_layer():
-    layer = build_actor("gated", 6, 2, warmup=9, bound=2.0, gate_init=0.3).encoder.interaction
+    layer = build_actor("prism", 6, 2, warmup=9, bound=2.0, gate_init=0.3).encoder.interaction
     assert (layer.warmup.updates, layer.bound, layer.gate_init) == (9, 2.0, 0.3)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: build_actor("gatd", 6, 2), ["actor 'gatd'", "gated, mlp, residual", "'gated'?"]),
+        (
+            lambda: build_actor("prsm", 6, 2),
+            ["actor 'prsm'", "mlp, prism, prism-residual", "'prism'?"],
+        ),
         (lambda: build_actor("mlp", 6, 2, degree=2), ["'degree'", "'mlp'", "hidden, activation"]),
-        (lambda: build_actor("gated", 6, 2, degree=0), ["degree", "0"]),
-        (lambda: ActorConfig.from_dict({"hidden": [3]}), ["actor ''", "gated, mlp, residual"]),
-        (lambda: build_actor("gated", 0, 2), ["in_features", "0"]),
+        (lambda: build_actor("prism", 6, 2, degree=0), ["degree", "0"]),
+        (
+            lambda: ActorConfig.from_dict({"hidden": [3]}),
+            ["actor ''", "mlp, prism, prism-residual"],
+        ),
+        (lambda: build_actor("prism", 0, 2), ["in_features", "0"]),
         (lambda: build_actor("mlp", 6, 2, hidden=(8, 0)), ["hidden width", "0"]),
         (lambda: build_actor("mlp", 6, 2, activation="rleu"), ["'rleu'", "'relu'?"]),
-        (lambda: build_actor("gated", 6, 2, latent=0), ["latent", "0"]),
-        (lambda: build_actor("gated", 6, 2, interaction="nope"), ["interaction 'nope'", "ccp"]),
+        (lambda: build_actor("prism", 6, 2, latent=0), ["latent", "0"]),
+        (lambda: build_actor("prism", 6, 2, interaction="nope"), ["interaction 'nope'", "ccp"]),
     ],
 )
 def test_bad_arguments_are_explained(call, words):
@@ -113,12 +158,12 @@ def test_config_and_options_together_are_refused():
 
 
 REFERENCES = [
-    ("gated", 705, 12, {}),
-    ("gated", 705, 12, {"degree": 3}),
-    ("residual", 705, 12, {}),
-    ("gated", 235, 12, {"latent": 64, "hidden": (256, 128, 64)}),
-    ("gated", 10, 3, {"latent": 16, "hidden": (32, 16)}),
-    ("gated", 24, 4, {"latent": 32, "hidden": (64,) * 6}),
+    ("prism", 705, 12, {}),
+    ("prism", 705, 12, {"degree": 3}),
+    ("prism-residual", 705, 12, {}),
+    ("prism", 235, 12, {"latent": 64, "hidden": (256, 128, 64)}),
+    ("prism", 10, 3, {"latent": 16, "hidden": (32, 16)}),
+    ("prism", 24, 4, {"latent": 32, "hidden": (64,) * 6}),
 ]
 
 
@@ -137,12 +182,12 @@ def test_matched_mlp_is_within_a_thousandth(name, inputs, outputs, options, by):
 
 
 def test_matched_mlp_is_nearer_than_the_papers_control():
-    gated = build_actor("gated", 705, 12)
-    assert abs(count_parameters(matched_mlp(gated)) - 724_876) <= 724_932 - 724_876
+    prism = build_actor("prism", 705, 12)
+    assert abs(count_parameters(matched_mlp(prism)) - 724_876) <= 724_932 - 724_876
 
 
 def test_flops_count_the_matrix_products():
-    actor = build_actor("gated", 10, 3, latent=4, hidden=(6,))
+    actor = build_actor("prism", 10, 3, latent=4, hidden=(6,))
     expected = 2 * (10 * 8 + 4 * 4 + 4 * 6 + 6 * 3)
     assert count_flops(actor, 10) == expected
     assert actor.training

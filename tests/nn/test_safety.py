@@ -131,7 +131,7 @@ def test_decay_leaves_the_gates_alone_in_a_real_step():
 
 
 def test_parameter_groups_cover_shared_parameters_once_and_refuse_negative_decay():
-    actor = build_actor("gated", 6, 2, latent=4, hidden=(8,))
+    actor = build_actor("prism", 6, 2, latent=4, hidden=(8,))
     shared = nn.ModuleList([actor, actor])
     groups = parameter_groups(shared, 0.1)
     total = sum(p.numel() for group in groups for p in group["params"])

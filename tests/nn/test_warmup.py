@@ -53,7 +53,7 @@ def test_checkpoint_carries_the_count_through_half_precision():
 
 
 def test_advance_reaches_every_warmup_of_a_model():
-    actor = build_actor("residual", 10, 2, latent=8, hidden=(8,), warmup=4)
+    actor = build_actor("prism-residual", 10, 2, latent=8, hidden=(8,), warmup=4)
     x = torch.randn(3, 10)
     linear_only = actor.encoder.activation(actor.encoder.skip(x))
     torch.testing.assert_close(actor.encoder(x), linear_only)

@@ -2,39 +2,33 @@
 
 import json
 import os
-from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 import torch
 
 from prism_motor.cli import main
-from prism_motor.locomotion.evaluation import Protocol
-from prism_motor.locomotion.policy import load_policy
-from prism_motor.locomotion.presets import make_config
+from prism_motor.domains import DOMAINS, open_run
 from prism_motor.runs import Run, RunError
-from prism_motor.runs.keep import thin
 from prism_motor.runs.shipped import SHIPPED, resolve, shipped_names, working_copy
-from prism_motor.train import walking_session as session
+from prism_motor.train import session
+from prism_motor.train.evaluations import Evaluations
 from prism_motor.train.ship import LARGEST, folder_size, ship
-from prism_motor.train.walking_evaluations import Evaluations
 
-PROTOCOL = Protocol(2, 1)
+
+def measure(path, evaluation, step=None):
+    evaluations = Evaluations(path, evaluation, step)
+    for pair in evaluation.pairs:
+        evaluations.measure(*pair, evaluations.missing(*pair))
+    evaluations.close()
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(case, tmp_path_factory):
     """A run of two updates, with an evaluation of the newest weights and one of older ones."""
-    config = make_config("laptop", "gated", seed=3)
-    ppo = replace(config.ppo, steps=4, epochs=1, minibatches=2)
-    config = replace(config, ppo=ppo, envs=4, checkpoint_every=1, iterations=2)
-    short = replace(config.task.terminations, duration=0.2)
-    config = replace(config, task=replace(config.task, terminations=short))
     path = tmp_path_factory.mktemp("ship") / "trained"
-    run, trainer = session.start(config, path)
-    session.train(run, trainer, 2)
-    Evaluations(path, PROTOCOL).measure("nominal", 101)
-    Evaluations(path, PROTOCOL, step=1).measure("nominal", 102)
+    session.train(*session.start(case.make(updates=2, checkpoint_every=1), path))
+    measure(path, case.evaluation(seeds=(101,)))
+    measure(path, case.evaluation(seeds=(102,)), step=1)
     provenance = json.loads((path / "provenance.json").read_text())
     provenance["command"] = ["prism", "train", "--out", "/home/me/deep/run/", "--x=/home/me/y", "a"]
     (path / "provenance.json").write_text(json.dumps(provenance))
@@ -45,8 +39,8 @@ def trained(tmp_path_factory):
 def package(trained, tmp_path, monkeypatch):
     """A package that ships ``tiny``, and a working directory of one's own."""
     folder = tmp_path / "package"
-    for module in ("runs.shipped", "learn.ship"):
-        monkeypatch.setattr(f"prism.{module}.SHIPPED", folder)
+    for module in ("runs.shipped", "train.ship"):
+        monkeypatch.setattr(f"prism_motor.{module}.SHIPPED", folder)
     ship(trained, "tiny", folder)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -64,22 +58,35 @@ def contents(folder):
 # Making -----------------------------------------------------------------------------------------
 
 
-def test_the_policy_is_the_same_and_the_rest_of_the_checkpoint_is_gone(trained, package):
-    one, two = load_policy(trained), load_policy("tiny")
-    assert (two.step, two.config) == (2, one.config)
-    for name, tensor in one.actor.state_dict().items():
-        assert torch.equal(two.actor.state_dict()[name], tensor), name
-    x = torch.randn(5, 235)
-    assert torch.equal(one(x), two(x))
-    assert all(name.startswith("actor.") for name in Run.open("tiny").load().tensors)
-    assert folder_size(package) < 0.3 * folder_size(trained)
+def test_the_policy_is_the_same_and_the_rest_of_the_checkpoint_is_gone(case, trained, package):
+    prefix = DOMAINS[case.name].weights
+    (one, _, config), (two, _, shipped) = open_run(trained), open_run("tiny")
+    assert (two.checkpoint_step(), shipped) == (2, config)
+    mine, theirs = one.weights(prefix), two.weights(prefix)
+    assert mine.keys() == theirs.keys()
+    for name, tensor in mine.items():
+        assert torch.equal(theirs[name], tensor), name
+    assert DOMAINS[case.name].load_policy("tiny").step == 2
+    assert not any(name.startswith("optimizer") for name in two.load().tensors)
+    assert folder_size(package) < 0.5 * folder_size(trained)
 
 
-def test_evaluations_of_these_weights_are_kept_and_of_others_not(trained, package):
-    assert os.listdir(package / "tiny" / "evaluations") == ["nominal-101.json"]
-    assert Evaluations("tiny", PROTOCOL).read("nominal", 101) == Evaluations(
-        trained, PROTOCOL
-    ).read("nominal", 101)
+def test_a_shipped_policy_acts_as_the_trained_one(case, trained, package):
+    evaluation = case.evaluation(seeds=(103,))
+    copy = working_copy("tiny")
+    for path in (trained, copy):
+        measure(path, evaluation)
+    one, two = (Evaluations(path, evaluation).found() for path in (trained, copy))
+    (trained / "evaluations" / f"{case.conditions[0]}-103.json").unlink()
+    assert one == two
+
+
+def test_evaluations_of_these_weights_are_kept_and_of_others_not(case, trained, package):
+    plain, evaluation = case.conditions[0], case.evaluation()
+    assert os.listdir(package / "tiny" / "evaluations") == [f"{plain}-101.json"]
+    one, two = (Evaluations(path, evaluation).read(plain, 101) for path in ("tiny", trained))
+    assert one == two
+    assert len(one) == 2
 
 
 def test_the_record_names_no_folder_of_the_machine_it_was_made_on(package, trained):
@@ -87,14 +94,6 @@ def test_the_record_names_no_folder_of_the_machine_it_was_made_on(package, train
     assert provenance["command"] == ["prism", "train", "--out", "run", "--x=y", "a"]
     assert provenance["kept"] == "2 of 2 rows of metrics"
     assert provenance["commit"] == json.loads((trained / "provenance.json").read_text())["commit"]
-
-
-def test_thinned_metrics_keep_both_ends_and_even_steps():
-    rows = [{"iteration": i} for i in range(1, 951)]
-    kept = [row["iteration"] for row in thin(rows, 200)]
-    assert (len(kept), kept[0], kept[-1]) == (200, 1, 950)
-    assert {b - a for a, b in pairwise(kept)} <= {4, 5}
-    assert thin(rows[:150], 200) == rows[:150]
 
 
 def test_a_policy_of_the_same_name_is_replaced_only_by_a_whole_one(trained, package, tmp_path):
@@ -142,14 +141,13 @@ def test_a_copy_is_made_once_used_again_and_never_taken_for_another_policy(train
         working_copy("tiny")
 
 
-def test_evaluating_never_writes_into_the_package(package):
+def test_evaluating_never_writes_into_the_package(case, package):
     before = contents(package)
-    evaluations = Evaluations("tiny", PROTOCOL)
-    assert evaluations.plan(["nominal"], [101]) == []
+    evaluations = Evaluations("tiny", case.evaluation(seeds=(101, 103)))
+    plain = case.conditions[0]
+    assert evaluations.missing(plain, 101) == []
     with pytest.raises(RunError, match=r"working_copy\('tiny'\)"):
-        evaluations.plan(["nominal"], [101, 103])
-    with pytest.raises(RunError, match=r"working_copy\('tiny'\)"):
-        evaluations.measure("nominal", 103)
+        evaluations.measure(plain, 103, evaluations.missing(plain, 103))
     assert contents(package) == before
 
 
@@ -159,13 +157,14 @@ def test_training_does_not_go_on_from_a_shipped_policy(package):
             session.resume(run)
 
 
-def test_eval_takes_the_name_and_writes_into_the_copy(package, capsys):
+def test_eval_takes_the_name_and_writes_into_the_copy(case, package, capsys):
     before = contents(package)
-    main(["eval", "tiny", "--seeds", "101", "103", "--envs", "2", "--episodes", "1"])
+    sizes = {"locomotion": ["--envs", "2", "--episodes", "1"], "manipulation": ["--episodes", "2"]}
+    main(["eval", "tiny", "--seeds", "101", "103", *sizes[case.name]])
     said = capsys.readouterr().out
     assert "tiny comes with prism; this goes to its copy in outputs/tiny.\n" in said
-    assert "1 evaluations are done already" in said
-    assert os.path.exists("outputs/tiny/evaluations/nominal-103.json")
+    assert "2 episodes done already" in said
+    assert os.path.exists(f"outputs/tiny/evaluations/{case.conditions[0]}-103.json")
     assert contents(package) == before
     with pytest.raises(SystemExit):
         main(["eval", "tinny"])
@@ -173,31 +172,28 @@ def test_eval_takes_the_name_and_writes_into_the_copy(package, capsys):
 
 
 @pytest.mark.slow
-def test_export_and_video_take_the_name_and_write_into_the_copy(package):
+def test_export_and_video_take_the_name_and_write_into_the_copy(case, package):
     before = contents(package)
     main(["export", "tiny"])
-    assert os.path.exists("outputs/tiny/export/policy.onnx")
-    main(["video", "tiny", "--seconds", "0.1", "--width", "96", "--height", "72"])
-    assert os.path.exists("outputs/tiny/videos/00000002-nominal.mp4")
-    main(["video", "tiny", "--out", "film.gif", "--seconds", "0.1"])
+    if case.name == "manipulation":
+        assert os.path.exists("outputs/tiny/pretrained/model.safetensors")
+    else:
+        assert os.path.exists("outputs/tiny/export/policy.onnx")
+        main(["video", "tiny", "--seconds", "0.1", "--width", "96", "--height", "72"])
+        assert os.path.exists("outputs/tiny/videos/00000002-nominal.mp4")
+        main(["video", "tiny", "--out", "film.gif", "--seconds", "0.1"])
     assert contents(package) == before
 
 
 # What this package ships ------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not shipped_names(), reason="this package ships no policy yet")
-def test_what_is_shipped_is_small_loads_and_has_its_evaluations():
-    for name in shipped_names():
-        assert folder_size(SHIPPED / name) <= LARGEST, name
-        evaluations = Evaluations(name)
-        action = evaluations.policy(torch.zeros(1, evaluations.policy.module.input_size))
-        assert torch.isfinite(action).all()
-        files = sorted((SHIPPED / name / "evaluations").glob("*.json"))
-        assert files, name
-        for file in files:
-            condition, seed = file.stem.rsplit("-", 1)
-            assert evaluations.read(condition, int(seed)), file
-        assert "/" not in " ".join(
-            json.loads((SHIPPED / name / "provenance.json").read_text())["command"]
-        )
+@pytest.mark.skipif(not shipped_names(), reason="this package ships no policy")
+@pytest.mark.parametrize("name", shipped_names())
+def test_what_is_shipped_is_small_loads_and_names_no_machine(name):
+    assert folder_size(SHIPPED / name) <= LARGEST
+    _, domain, _ = open_run(name)
+    policy = domain.load_policy(name)
+    assert torch.isfinite(policy(torch.zeros(1, policy.module.input_size))).all()
+    provenance = json.loads((SHIPPED / name / "provenance.json").read_text())
+    assert "/" not in " ".join(provenance["command"])

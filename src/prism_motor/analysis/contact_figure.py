@@ -1,4 +1,4 @@
-"""The picture of contacts: pictures of a typical episode, force and speed around first contact."""
+"""The figure of contacts: images of a typical episode, force and speed around first contact."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prism_motor.analysis.contact_records import SHOWN, Record, aligned, by_arm
-from prism_motor.analysis.style import INK, PALE, new_figure
+from prism_motor.analysis.contact_episodes import SHOWN, ContactRecord, aligned
+from prism_motor.analysis.figures import BLUE, INK, ORANGE, PALE, new_figure
+from prism_motor.analysis.subjects import by_arm
 from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD
 from prism_motor.manipulation.environment import Image
 
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORCE, SPEED = "#D55E00", "#0072B2"
+FORCE, SPEED = ORANGE, BLUE
 """Orange and blue, as in the paper."""
 
 _FRAME = "#F0C000"
-"""Yellow, around the picture of the contact."""
+"""Yellow, around the image of the contact."""
 
 _MOTION = 40
 """Change of a colour, of 255, that is no noise of the renderer."""
@@ -29,8 +30,8 @@ _WIDTH = 3.6
 """Inches of an arm."""
 
 
-def draw_contacts(records: Sequence[Record], title: str) -> Figure:
-    """Draw one column an arm: pictures on top, force (orange) and speed (blue) below.
+def draw_contacts(records: Sequence[ContactRecord], title: str) -> Figure:
+    """Draw one column per arm: images on top, force (orange) and speed (blue) below.
 
     Lines are means over the episodes with contact, bands reach from the 10th to the 90th
     percentile; every arm has the same axes.
@@ -43,11 +44,11 @@ def draw_contacts(records: Sequence[Record], title: str) -> Figure:
     figure = new_figure(_WIDTH * len(arms) + 0.8, 4.7)
     parts = figure.subfigures(2, 1, height_ratios=[_WIDTH / 3 + 0.3, 3.1], squeeze=False)
     top, bottom = parts[:, 0]
-    pictures = top.subplots(1, len(SHOWN) * len(arms), squeeze=False)[0]
+    images = top.subplots(1, len(SHOWN) * len(arms), squeeze=False)[0]
     axes = bottom.subplots(1, len(arms), squeeze=False, sharey=True)[0]
     speeds = [axis.twinx() for axis in axes]
     for i, (arm, group) in enumerate(arms.items()):
-        _show(pictures[len(SHOWN) * i : len(SHOWN) * (i + 1)], group)
+        _show(images[len(SHOWN) * i : len(SHOWN) * (i + 1)], group)
         axes[i].set_title(_heading(arm, group), fontsize=10)
         _draw(axes[i], aligned(group, "largest_force"), group, FORCE)
         _draw(speeds[i], aligned(group, "speed"), group, SPEED)
@@ -66,24 +67,24 @@ def draw_contacts(records: Sequence[Record], title: str) -> Figure:
     return figure
 
 
-def _heading(arm: str, group: Sequence[Record]) -> str:
+def _heading(arm: str, group: Sequence[ContactRecord]) -> str:
     episodes = [one for record in group for one in record.episodes]
     touched = sum(one.contact is not None for one in episodes)
     solved = sum(one.outcome.success for one in episodes)
     return f"{arm}\n{solved} of {len(episodes)} solved, {touched} with contact"
 
 
-def _show(axes: np.ndarray, group: Sequence[Record]) -> None:
-    """Show the pictures of the arm's first policy that has any; that of the contact is framed."""
+def _show(axes: np.ndarray, group: Sequence[ContactRecord]) -> None:
+    """Show the images of the arm's first policy that has any; that of the contact is framed."""
     from matplotlib.patches import Rectangle
 
-    pictures = next((record.pictures for record in group if record.pictures), ())
-    rows, columns = crop(pictures) if pictures else (slice(None), slice(None))
+    images = next((record.images for record in group if record.images), ())
+    rows, columns = crop(images) if images else (slice(None), slice(None))
     dt = group[0].episodes[0].trace.control_seconds
     for i, axis in enumerate(axes):
         axis.set_axis_off()
-        if i < len(pictures):
-            axis.imshow(pictures[i][rows, columns])
+        if i < len(images):
+            axis.imshow(images[i][rows, columns])
             name = f"{SHOWN[i] * dt:+.1f} s"
             if SHOWN[i] == 0:
                 name = "contact"
@@ -92,9 +93,9 @@ def _show(axes: np.ndarray, group: Sequence[Record]) -> None:
             axis.set_title(name, fontsize=9)
 
 
-def crop(pictures: Sequence[Image]) -> tuple[slice, slice]:
-    """Return the rows and columns of a square around what moves, half a picture wide or more."""
-    stack = np.stack(pictures).astype(np.int16)
+def crop(images: Sequence[Image]) -> tuple[slice, slice]:
+    """Return the rows and columns of a square around what moves, half an image wide or more."""
+    stack = np.stack(images).astype(np.int16)
     moved = (stack.max(0) - stack.min(0)).max(-1) > _MOTION
     height, width = moved.shape
     if not moved.any():
@@ -109,7 +110,7 @@ def crop(pictures: Sequence[Image]) -> tuple[slice, slice]:
     return slice(starts[0], starts[0] + side), slice(starts[1], starts[1] + side)
 
 
-def _draw(axis: Axes, values: np.ndarray, group: Sequence[Record], colour: str) -> None:
+def _draw(axis: Axes, values: np.ndarray, group: Sequence[ContactRecord], colour: str) -> None:
     """Draw the mean over episodes and its band; steps that no episode has are left out."""
     known = np.isfinite(values).any(0) if len(values) else np.zeros(0, bool)
     if not known.any():

@@ -1,4 +1,4 @@
-"""Do features know about dynamics that nobody told the policy? The same walks, three conditions.
+"""``prism embed``: do features know about dynamics that no policy can sense?
 
 Every policy walks under each condition from the same initial states and with the same commands.
 Samples are matched: the same robots at the same control steps under every condition.
@@ -6,31 +6,57 @@ Samples are matched: the same robots at the same control steps under every condi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prism_motor._errors import InputError
-from prism_motor._extras import missing_extra
+from prism_motor.analysis.embed_samples import (
+    COMPONENTS,
+    PERPLEXITY,
+    SHUFFLES,
+    Accuracy,
+    match,
+    measure,
+    measure_shuffled,
+    project,
+)
+from prism_motor.analysis.figures import BLUE, GREEN, GREY, INK, ORANGE, PINK, new_figure
 from prism_motor.analysis.recording import record
-from prism_motor.analysis.rollouts import Rollout
+from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
 from prism_motor.analysis.subjects import Subject
-from prism_motor.analysis.telling_apart import Accuracy, shuffle_labels, tell_apart
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.nn.checks import check_size
 
-COMPONENTS = 50
-"""Principal components that t-SNE starts from, and that make features of any width comparable."""
-
-PERPLEXITY = 12.0
-"""Perplexity of t-SNE, as in the paper."""
-
-SHUFFLES = 5
-"""Random exchanges of labels for the control."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MOST = 2000
 """Matched samples per condition that are used; neighbours in time hardly differ."""
+
+_SHOWN = {
+    "features": "features, %",
+    "features, 50 components": "50 components, %",
+    "observations": "raw observation, %",
+    "observations, 50 components": "50 components of it, %",
+}
+"""Accuracies in the table, with their titles."""
+
+_PANELS = 4
+"""Most panels side by side."""
+
+_LOOKS = {
+    "nominal": (GREEN, "o"),
+    "low-friction": (BLUE, "^"),
+    "payload": (ORANGE, "s"),
+    "pushes": (PINK, "D"),
+    "training": (GREY, "v"),
+}
+"""Colour and marker of every condition; the first three as in the paper."""
 
 
 class NotComparableError(InputError):
@@ -42,15 +68,17 @@ class EmbedConfig:
     """Conditions, and how many samples."""
 
     conditions: tuple[str, ...] = ("nominal", "low-friction", "payload")
-    """What is told apart."""
+    """At least two of nominal, low-friction, payload, pushes, training."""
     envs: int = 40
     """Robots, the same under every condition."""
     seconds: float = 6.0
     """How long each walks."""
     samples: int = 100
-    """Samples per condition in the picture."""
+    """Samples per condition in the figure."""
     seed: int = 1000
     """Seed of walks, t-SNE and bootstrap."""
+    threads: int = 1
+    """Threads of the simulation."""
 
     def __post_init__(self) -> None:
         for condition in self.conditions:
@@ -59,8 +87,8 @@ class EmbedConfig:
             raise InputError(
                 f"Give at least two conditions, and each once; got {', '.join(self.conditions)}."
             )
-        check_size("embed", "envs", self.envs)
-        check_size("embed", "samples", self.samples)
+        for name in ("envs", "samples", "threads"):
+            check_size("embed", name, getattr(self, name))
         if self.envs < 5:
             raise InputError(
                 f"embed: envs must be at least 5, got {self.envs}: robots are divided into five "
@@ -78,32 +106,6 @@ class EmbedConfig:
 
 
 @dataclass(frozen=True)
-class Samples:
-    """Matched samples: entry i of every condition is the same robot at the same step."""
-
-    robots: np.ndarray
-    """Which robot, (samples,)."""
-    steps: np.ndarray
-    """Which control step, (samples,)."""
-    features: np.ndarray
-    """Features, (conditions, samples, width)."""
-    observations: np.ndarray
-    """Raw observations, (conditions, samples, inputs)."""
-
-    def thin(self, most: int) -> Samples:
-        """Return at most so many of them, evenly."""
-        kept = np.linspace(0, len(self.steps) - 1, min(most, len(self.steps))).round().astype(int)
-        return Samples(
-            self.robots[kept], self.steps[kept], self.features[:, kept], self.observations[:, kept]
-        )
-
-    def labels(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the condition and the robot of every sample, one condition after the other."""
-        conditions, count, _ = self.features.shape
-        return np.repeat(np.arange(conditions), count), np.tile(self.robots, conditions)
-
-
-@dataclass(frozen=True)
 class Embedding:
     """What the features of one policy know about the condition."""
 
@@ -118,27 +120,20 @@ class Embedding:
     robots: int
     """Robots that they come from."""
     accuracies: dict[str, Accuracy]
-    """By what the classifier sees, see :func:`measure`."""
+    """By what the classifier sees, see :func:`.embed_samples.measure`."""
     shuffled: list[float]
     """Accuracies from the features when the labels are exchanged at random."""
     points: np.ndarray
     """t-SNE of some of the samples, (conditions, points, 2)."""
 
 
-def embed(
-    subject: Subject,
-    config: EmbedConfig,
-    *,
-    threads: int = 1,
-    report: Callable[[], None] | None = None,
-) -> Embedding:
+def embed(subject: Subject, config: EmbedConfig, report: Report = silent) -> Embedding:
     """Let a policy walk under every condition and compare its features.
 
     Args:
         subject: The policy.
         config: Conditions, and how many samples.
-        threads: Threads of the simulation; they do not change the result.
-        report: Called after every control step, and once after the picture and the accuracies.
+        report: Called after every control step, and once after the figure and the accuracies.
     """
     policy = subject.policy
     for condition in config.conditions:
@@ -146,7 +141,7 @@ def embed(
     rollouts = [
         record(
             policy, policy.config.task, condition, seed=config.seed, envs=config.envs,
-            steps=_steps(subject, config), threads=threads, run=subject.path, report=report,
+            steps=_steps(subject, config), threads=config.threads, run=subject.path, report=report,
         )
         for condition in config.conditions
     ]  # fmt: skip
@@ -170,8 +165,7 @@ def embed(
         shuffled=measure_shuffled(samples, config.seed),
         points=points,
     )
-    if report is not None:
-        report()
+    report()
     return found
 
 
@@ -184,77 +178,154 @@ def _steps(subject: Subject, config: EmbedConfig) -> int:
     return round(config.seconds / subject.policy.config.task.simulation.control_dt)
 
 
-def match(rollouts: Sequence[Rollout], feature: str, frames: int) -> Samples:
-    """Keep the steps that every rollout has of a robot's first episode, with the same command.
+def make_table(found: Sequence[Embedding]) -> ResultTable:
+    """Return the accuracies."""
+    rows = [
+        [
+            embedding.subject.arm,
+            str(embedding.subject.seed),
+            f"{embedding.feature} ({embedding.width})",
+            *(_percent(embedding.accuracies[name]) for name in _SHOWN),
+            _range(embedding.shuffled),
+        ]
+        for embedding in found
+    ]
+    columns = ["arm", "training seed", "features (width)", *_SHOWN.values(), "labels shuffled, %"]
+    return ResultTable(columns, rows)
 
-    Args:
-        rollouts: One a condition, with the same seed.
-        feature: Name of the features.
-        frames: Steps at the beginning that are left out because the history is not full yet.
-    """
-    tables = [_first_episodes(rollout, frames) for rollout in rollouts]
-    common = sorted(set.intersection(*(set(table) for table in tables)))
-    rows = np.array([[table[key] for key in common] for table in tables], dtype=int)
-    planar = np.stack([r.commands.values[i, :2] for r, i in zip(rollouts, rows, strict=True)])
-    same = np.isclose(planar, planar[:1]).all(axis=(0, 2))
-    rows, keys = rows[:, same], np.array(common, dtype=int).reshape(-1, 2)[same]
-    pairs = list(zip(rollouts, rows, strict=True))
-    return Samples(
-        robots=keys[:, 0],
-        steps=keys[:, 1],
-        features=np.stack([rollout.features[feature][index] for rollout, index in pairs]),
-        observations=np.stack([rollout.observations.values[index] for rollout, index in pairs]),
+
+def _caption(found: Sequence[Embedding], config: EmbedConfig) -> str:
+    """Say what the numbers and the figure are."""
+    names = ", ".join(condition.replace("-", " ") for condition in config.conditions)
+    counts = ", ".join(f"{one.samples} of {one.robots} robots" for one in found)
+    return (
+        f"Share of samples whose condition ({names}) a linear discriminant finds, with 95 % "
+        f"intervals over robots; chance is {100 / len(config.conditions):.0f} % (last column: "
+        f"labels exchanged at random per robot, mean and range of {SHUFFLES} times). Every policy "
+        "walks on its own; samples are matched, the same robots at the same steps with the same "
+        f"commands under every condition ({counts} per condition), and robots are predicted by "
+        "classifiers that never saw them. Intervals do not cover other trainings. Arms see their "
+        "own states and have features of different width: compare each with its raw observation, "
+        f"and at equal width with {COMPONENTS} principal components. Figure: t-SNE of "
+        f"{config.samples} samples per condition, standardised, {COMPONENTS} principal components, "
+        f"perplexity {PERPLEXITY:g}, seed {config.seed}; axes and distances between panels mean "
+        "nothing."
     )
 
 
-def _first_episodes(rollout: Rollout, frames: int) -> dict[tuple[int, int], int]:
-    """Return the row of every (robot, step) of the first episodes."""
-    first = {}
-    for robot, episode in zip(rollout.environment, rollout.episode, strict=True):
-        first[robot] = min(first.get(robot, episode), episode)
+def _percent(accuracy: Accuracy) -> str:
+    text = f"{100 * accuracy.value:.1f}"
+    if accuracy.interval is None:
+        return text
+    low, high = accuracy.interval
+    return f"{text} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, mean, high = (100 * value for value in (min(values), fmean(values), max(values)))
+    return f"{mean:.1f} ({low:.1f} to {high:.1f})"
+
+
+def _record(embedding: Embedding) -> dict[str, Any]:
     return {
-        (int(robot), int(step)): row
-        for row, (robot, episode, step) in enumerate(
-            zip(rollout.environment, rollout.episode, rollout.step, strict=True)
-        )
-        if episode == first[robot] and step >= frames
+        **embedding.subject.about,
+        "feature": embedding.feature,
+        "width": embedding.width,
+        "samples_per_condition": embedding.samples,
+        "robots": embedding.robots,
+        "accuracies": {
+            name: {
+                "value": accuracy.value,
+                "interval": accuracy.interval,
+                "confusion": accuracy.confusion.tolist(),
+            }
+            for name, accuracy in embedding.accuracies.items()
+        },
+        "shuffled": embedding.shuffled,
+        "points": embedding.points.astype(float).round(4).tolist(),
     }
 
 
-def measure(samples: Samples, seed: int) -> dict[str, Accuracy]:
-    """Tell the conditions apart from features and from raw observations, in full and by width."""
-    labels, robots = samples.labels()
-    found: dict[str, Accuracy] = {}
-    for name, values in (("features", samples.features), ("observations", samples.observations)):
-        flat = np.concatenate(values)
-        found[name] = tell_apart(flat, labels, robots, seed=seed)
-        found[f"{name}, {COMPONENTS} components"] = tell_apart(
-            flat, labels, robots, seed=seed, components=COMPONENTS
-        )
-    return found
+def draw_embeddings(found: Sequence[Embedding], conditions: Sequence[str]) -> Figure:
+    """Draw the t-SNE of every policy, with how well its conditions can be separated."""
+    columns = min(_PANELS, len(found))
+    rows = -(-len(found) // columns)
+    figure = new_figure(max(4.6, 3.7 * columns), 4.25 * rows + 0.45)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis, embedding in zip(axes, found, strict=False):
+        _draw_panel(axis, embedding, conditions)
+    for axis in axes[len(found) :]:
+        axis.set_visible(False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, [label.replace("-", " ") for label in labels], loc="outside lower center",
+        ncols=len(labels), frameon=False, markerscale=1.4,
+    )  # fmt: skip
+    return figure
 
 
-def measure_shuffled(samples: Samples, seed: int) -> list[float]:
-    """Return the accuracies that labels without information give, one a shuffle."""
-    labels, robots = samples.labels()
-    flat = np.concatenate(samples.features)
-    return [
-        tell_apart(flat, shuffle_labels(labels, robots, seed + i), robots, seed=seed).value
-        for i in range(SHUFFLES)
-    ]
+def _draw_panel(axis: Axes, embedding: Embedding, conditions: Sequence[str]) -> None:
+    for condition, points in zip(conditions, embedding.points, strict=True):
+        colour, marker = _LOOKS[condition]
+        axis.scatter(
+            points[:, 0], points[:, 1], s=16, marker=marker, color=colour, alpha=0.75, lw=0,
+            label=condition,
+        )  # fmt: skip
+    subject = embedding.subject
+    axis.set_title(f"{subject.arm}, training seed {subject.seed}")
+    lines = []
+    for name, title in (("features", "features"), ("observations", "raw observation")):
+        accuracy = embedding.accuracies[name]
+        text = f"{title}: {100 * accuracy.value:.0f} %"
+        if accuracy.interval is not None:
+            low, high = accuracy.interval
+            text += f" [{100 * low:.0f}, {100 * high:.0f}]"
+        lines.append(text)
+    lines.append(f"chance: {100 / len(conditions):.0f} %")
+    axis.set_xlabel("separated linearly by\n" + "\n".join(lines), fontsize=9, color=INK)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.set_aspect("equal", adjustable="datalim")
+    for spine in axis.spines.values():
+        spine.set_visible(True)
+        spine.set_color("#bbbbbb")
 
 
-def project(features: np.ndarray, seed: int) -> np.ndarray:
-    """Return the t-SNE of features, (conditions, points, width) -> (conditions, points, 2)."""
-    try:
-        from sklearn.decomposition import PCA
-        from sklearn.manifold import TSNE
-        from sklearn.preprocessing import StandardScaler
-    except ImportError as error:
-        raise missing_extra("prism_motor.analysis", "analysis", error) from error
-    conditions, count, width = features.shape
-    values = StandardScaler().fit_transform(features.reshape(-1, width).astype(np.float64))
-    components = min(COMPONENTS, width, len(values))
-    values = PCA(components, svd_solver="full").fit_transform(values)
-    plane = TSNE(perplexity=PERPLEXITY, init="pca", random_state=seed).fit_transform(values)
-    return plane.reshape(conditions, count, 2)
+def _count(subjects: Sequence[Subject], config: EmbedConfig) -> int:
+    return sum(count_work(subject, config) for subject in subjects)
+
+
+def _run(subjects: Sequence[Subject], config: EmbedConfig, report: Report) -> Finding:
+    found, left_out = [], []
+    for subject in subjects:
+        try:
+            found.append(embed(subject, config, report))
+        except NotComparableError as error:
+            left_out.append(f"{subject.path} is left out: {error}")
+    if not found:
+        raise InputError(" ".join(["None of the policies could be embedded.", *left_out]))
+    return Finding(
+        title="Do the features know about friction and payload?",
+        caption=_caption(found, config),
+        tables={"": make_table(found)},
+        data={
+            "chance": 1 / len(config.conditions),
+            "policies": [_record(embedding) for embedding in found],
+        },
+        figures={"embed": lambda: draw_embeddings(found, config.conditions)},
+        left_out=left_out,
+    )
+
+
+EMBED = Study(
+    name="embed",
+    domain="locomotion",
+    help="""Embed features under different dynamics, and measure how well these can be separated.
+
+Every policy walks under each condition from the same states with the same commands. Writes
+embed.json and embed.png: a t-SNE per run, and cross-validated accuracies.""",
+    config=EmbedConfig,
+    count=_count,
+    run=_run,
+)
+"""``prism embed``."""

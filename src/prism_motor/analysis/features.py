@@ -51,7 +51,7 @@ def read_features(policy: Policy, observations: np.ndarray | Tensor) -> dict[str
 
 
 def read_conditioner(conditioner: nn.Module | None, inputs: Tensor) -> dict[str, np.ndarray]:
-    """Return the activations of a conditioner by itself, as in LeRobot's policies.
+    """Return the activations of a conditioner alone, as in LeRobot's policies.
 
     Args:
         conditioner: The conditioner; without one its output is its input.

@@ -1,4 +1,4 @@
-"""The strongest products of a policy while it acts, cheap enough for a live picture.
+"""The strongest products of a policy while it acts, cheap enough for a live figure.
 
 ::
 
@@ -11,10 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from prism_motor.analysis.named_products import branch_forms, name_products
-from prism_motor.analysis.names import name_inputs
-from prism_motor.analysis.products import Products, products_of
-from prism_motor.analysis.removals import remove_each
+from prism_motor.analysis.explain.names import branch_forms, name_inputs, name_products
+from prism_motor.analysis.explain.products import Products, products_of
+from prism_motor.analysis.explain.removals import remove_each
 from prism_motor.locomotion.policy import Policy
 from prism_motor.nn.checks import check_size
 

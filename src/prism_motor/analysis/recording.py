@@ -1,10 +1,10 @@
-"""Recording rollouts of trained policies."""
+"""Recording rollouts of trained policies, under random commands or along a script of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from prism_motor._errors import InputError
 from prism_motor.analysis.features import read_features
 from prism_motor.analysis.quantities import QuantityMeter
 from prism_motor.analysis.rollouts import Columns, Rollout
-from prism_motor.analysis.scripts import CommandScript, ScriptedCommands
+from prism_motor.analysis.study import Report, silent
+from prism_motor.locomotion.commands import Commands
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import check_actions
@@ -25,10 +26,54 @@ from prism_motor.locomotion.policy import Policy
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn.checks import check_size
 from prism_motor.runs import collect_provenance, to_dict
-from prism_motor.train.walking_evaluations import hash_weights
+from prism_motor.runs.weights import hash_weights
 
 COMMANDS = ("command_forward", "command_sideways", "command_yaw")
 """Columns of a rollout's commands."""
+
+
+@dataclass(frozen=True)
+class CommandScript:
+    """Commands that hold until the next one, by time since the episode began."""
+
+    points: tuple[tuple[float, float, float, float], ...]
+    """(time in s, forward m/s, sideways m/s, yaw rate rad/s), by time; the first is at 0."""
+    seconds: float
+    """When the script ends."""
+
+    def __post_init__(self) -> None:
+        times = [point[0] for point in self.points]
+        if not times or times[0] != 0 or sorted(set(times)) != times or times[-1] >= self.seconds:
+            raise InputError(
+                "CommandScript: times must begin with 0, rise, and stay below the end at "
+                f"{self.seconds} s; got {times}."
+            )
+
+    def steps(self, control_dt: float) -> int:
+        """Return how many control steps the script takes."""
+        return round(self.seconds / control_dt)
+
+    def at(self, seconds: Tensor) -> Tensor:
+        """Return the commands at some times, (N,) -> (N, 3)."""
+        table = torch.tensor(self.points, dtype=torch.double)
+        # Half a nanosecond: k control steps of 0.01 s add up to a little less than the time meant.
+        index = torch.searchsorted(table[:, 0].contiguous(), seconds.double() + 5e-10, right=True)
+        return table[index - 1, 1:].float()
+
+
+class ScriptedCommands(Commands):
+    """Commands of a script in all environments, with the yaw rate as given."""
+
+    def __init__(self, env: VelocityEnv, script: CommandScript) -> None:
+        super().__init__(env.cfg.commands, env.num_envs, env.generator)
+        self.env, self.script = env, script
+
+    def resample(self, envs: Tensor) -> None:
+        """Keep to the script."""
+
+    def follow_heading(self, yaw: Tensor) -> None:
+        """Take the commands of the present time, instead of a yaw rate from a heading."""
+        self.values = self.script.at(self.env.episode_length_buf.double() * self.env.control_dt)
 
 
 def record(
@@ -39,12 +84,11 @@ def record(
     seed: int,
     envs: int,
     steps: int | None = None,
-    episodes: int | None = None,
     script: CommandScript | None = None,
     features: bool = True,
     threads: int = 1,
     run: str | Path = "",
-    report: Callable[[], None] | None = None,
+    report: Report = silent,
 ) -> Rollout:
     """Let a policy walk by its mean action and keep everything.
 
@@ -54,21 +98,22 @@ def record(
         condition: Name of a condition in :data:`prism_motor.locomotion.conditions.CONDITIONS`.
         seed: Seed of initial states, commands and all else that is random.
         envs: Robots.
-        steps: Control steps of every robot, over as many episodes as it takes; or
-        episodes: the first episodes of every robot, however long they last.
+        steps: Control steps of every robot, over as many episodes as it takes.
         script: Commands by time since the episode began, instead of random ones; without
-            ``steps`` and ``episodes`` it is followed once. Episodes then have no time-out.
+            ``steps`` it is followed once. Episodes then have no time-out.
         features: Whether activations are kept too.
         threads: Threads of the simulation; they do not change the result.
         run: Where the policy came from, for the record.
         report: Called after every control step.
     """
+    # How long to record: so many steps, or the script once.
     check_size("record", "envs", envs)
-    if script is not None and steps is None and episodes is None:
+    if steps is None:
+        if script is None:
+            raise InputError("record: give steps, or a script that says how long to walk.")
         steps = script.steps(task.simulation.control_dt)
-    if (steps is None) == (episodes is None):
-        raise InputError(f"record: give either steps or episodes, got {steps} and {episodes}.")
-    check_size("record", "steps or episodes", steps if episodes is None else episodes)
+    check_size("record", "steps", steps)
+    # The world: the task under the condition, without a time-out before the script ends.
     changed = find_condition(condition).apply(task)
     if script is not None:
         limits = replace(changed.terminations, duration=script.seconds + 1.0)
@@ -77,10 +122,12 @@ def record(
     if script is not None:
         env.commands = ScriptedCommands(env, script)
         env.reset()
+    # The walk, and what the network computes on the way; features are read again in large batches.
     with _one_thread():
-        rows = _walk(policy, env, steps, episodes, report)
+        rows = _walk(policy, env, steps, report)
         observations = rows["observations"]
         activations = read_features(policy, observations) if features else {}
+    # Names for every column, and where it all came from.
     joints = [joint.name for joint in env.robot.joints]
     about = {
         "run": str(run),
@@ -125,20 +172,15 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _walk(
-    policy: Policy,
-    env: VelocityEnv,
-    steps: int | None,
-    episodes: int | None,
-    report: Callable[[], None] | None,
-) -> dict[str, Any]:
+def _walk(policy: Policy, env: VelocityEnv, steps: int, report: Report) -> dict[str, Any]:
     """Step the environments and return arrays of rows, sorted by episode and time."""
     meter = QuantityMeter(env.robot, env.num_envs, env.control_dt)
     everyone = torch.arange(env.num_envs)
     count = torch.zeros(env.num_envs, dtype=torch.long)
     kept: list[dict[str, Tensor]] = []
     with torch.inference_mode():
-        while (len(kept) < steps) if steps is not None else bool((count < (episodes or 0)).any()):
+        for _ in range(steps):
+            # What the policy sees at t, and what it does.
             observations = env.get_observations()["policy"]
             row = {
                 "environment": everyone,
@@ -148,23 +190,22 @@ def _walk(
                 "commands": env.commands.values.clone(),
                 "actions": policy(observations),
             }
+            # Targets are held relative to a pose of time t, so it is read before the step.
             start = env.reference if env.cfg.actions.on_reference else env.default_pose
             check_actions(row["actions"], env)
             _, _, done, _ = env.step(row["actions"])
             assert env.last_step is not None
+            # What came of it at t + 1, before any reset.
             row["targets"] = start + env.cfg.actions.scale * env.last_step.actions[0]
             row["quantities"] = meter.read(env.last_step)
             row["done"], row["fell"] = done.bool(), env.terminated.clone()
-            if episodes is not None:
-                row = {name: values[row["number"] < episodes] for name, values in row.items()}
             kept.append(row)
+            # New episodes begin where old ones ended.
             ended = done.nonzero().squeeze(-1)
             meter.reset(ended)
             count[ended] += 1
-            if episodes is not None:
-                env.engine.rest((count >= episodes).nonzero().squeeze(-1).numpy())
-            if report is not None:
-                report()
+            report()
+    # From rows by time to rows by episode, and from (robot, number) to one number per episode.
     rows: dict[str, Any] = {
         name: torch.cat([row[name] for row in kept]).numpy() for name in kept[0]
     }

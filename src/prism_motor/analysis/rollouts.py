@@ -84,20 +84,6 @@ class Rollout:
         """Control step, s."""
         return float(self.about["control_dt"])
 
-    def select(self, rows: np.ndarray) -> Rollout:
-        """Return some rows, by mask or index."""
-
-        def pick(value: Any) -> Any:
-            if isinstance(value, np.ndarray):
-                return value[rows]
-            if isinstance(value, Columns):
-                return Columns(value.names, value.values[rows])
-            return value
-
-        features = {name: values[rows] for name, values in self.features.items()}
-        kept = {n: pick(v) for n, v in vars(self).items() if n != "features"}
-        return Rollout(**kept, features=features)
-
     def save(self, path: str | Path) -> Path:
         """Write one .npz file, under a temporary name first."""
         file = Path(path)

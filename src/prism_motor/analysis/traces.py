@@ -1,21 +1,27 @@
-"""Traces: several policies on the same commands, from the same initial states."""
+"""``prism traces``: several policies on the same commands, from the same initial states."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
 from prism_motor._errors import InputError
-from prism_motor.analysis.recording import record
+from prism_motor.analysis.recording import CommandScript, record
 from prism_motor.analysis.rollouts import Rollout
-from prism_motor.analysis.scripts import CommandScript
-from prism_motor.analysis.subjects import Subject
+from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
+from prism_motor.analysis.subjects import Subject, by_arm, load_subjects, same_robot
+from prism_motor.analysis.traces_figures import VELOCITIES, draw_mechanics, draw_tracking
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn.checks import check_size
+from prism_motor.runs import to_dict
+from prism_motor.sim.robots import make_robot
+from prism_motor.statistics import estimate
 
 TOUR = CommandScript(
     points=(
@@ -30,17 +36,20 @@ TOUR = CommandScript(
 )
 """Stand, walk, turn, side-step, walk back, stand: all within the commands of the training."""
 
-VELOCITIES = {
-    "command_forward": "velocity_forward",
-    "command_sideways": "velocity_sideways",
-    "command_yaw": "yaw_rate",
-}
-"""Commands with the quantities that should follow them."""
-
 MECHANICS = ("joint_power", "slip_velocity", "foot_impulse", "contact_power")
 """Quantities of the paper's Figure 1."""
 
 ERRORS = ("tracking_error", "yaw_error")
+
+_COLUMNS = {
+    "tracking_error": ("linear error, m/s", 3),
+    "yaw_error": ("yaw error, rad/s", 3),
+    "joint_power": ("joint power, W", 1),
+    "slip_velocity": ("slip, m/s", 3),
+    "normal_force": ("normal force, N", 0),
+    "contact_power": ("contact power, W", 1),
+}
+"""Means in the table: quantity, title and digits."""
 
 
 def read_script(file: Path, seconds: float) -> CommandScript:
@@ -50,13 +59,15 @@ def read_script(file: Path, seconds: float) -> CommandScript:
         file: The file; lines that begin with ``#`` are comments.
         seconds: When the script ends.
     """
+    if not file.is_file():
+        raise InputError(f"There is no script at {file}.")
     points = []
     for number, line in enumerate(file.read_text().splitlines(), start=1):
-        words = line.split("#")[0].replace(",", " ").split()
-        if not words:
+        cells = line.split("#")[0].replace(",", " ").split()
+        if not cells:
             continue
         try:
-            time, forward, sideways, yaw = map(float, words)
+            time, forward, sideways, yaw = map(float, cells)
         except ValueError:
             raise InputError(
                 f"{file}, line {number}: expected time, forward, sideways and yaw rate as four "
@@ -77,10 +88,15 @@ def make_script(file: Path | None, seconds: float) -> CommandScript:
 class TraceConfig:
     """How traces are recorded."""
 
-    script: CommandScript = field(default_factory=lambda: TOUR)
-    """Commands by time."""
+    script: Path | None = None
+    """Text file with a line of time (s), forward, sideways (m/s) and yaw rate (rad/s) for every new
+    command; default: stand, walk, turn, side-step, walk back, stand."""
+    seconds: float = 20.0
+    """When the script ends."""
+    detail: tuple[float, float] = (4.0, 6.0)
+    """From when to when the mechanics are drawn and kept step by step, s."""
     condition: str = "nominal"
-    """Condition of the recording."""
+    """One of nominal, low-friction, payload, pushes, training."""
     envs: int = 16
     """Robots of every policy; they differ in their initial joint angles."""
     seed: int = 301
@@ -94,14 +110,21 @@ class TraceConfig:
             check_size("Traces", name, getattr(self, name))
         if self.seed < 0:
             raise InputError(f"Traces: the seed must not be negative, got {self.seed}.")
-        if self.script.seconds > 600:
+        if self.seconds > 600:
             raise InputError(
-                f"Traces: a script may last up to 600 s, this one ends at {self.script.seconds} s."
+                f"Traces: a script may last up to 600 s, this one ends at {self.seconds} s."
             )
+        start, end = self.detail
+        if not 0 <= start < end <= self.seconds:
+            raise InputError(
+                f"Traces: the detail must begin before it ends and lie within the script's "
+                f"{self.seconds:g} s, got {start:g} to {end:g} s."
+            )
+        make_script(self.script, self.seconds)  # one that cannot be read is refused now
 
 
 @dataclass(frozen=True)
-class Trace:
+class PolicyTrace:
     """One policy along the script; T control steps, N robots, NaN after a fall."""
 
     subject: Subject
@@ -116,6 +139,11 @@ class Trace:
     """Duration of a gait cycle, s."""
     fallen: int
     """Robots that fell."""
+
+    @property
+    def arm(self) -> str:
+        """Arm of the policy."""
+        return self.subject.arm
 
     @property
     def robots(self) -> int:
@@ -137,21 +165,17 @@ class Trace:
         return float(np.nanmean(self.quantities[name]))
 
 
-def count_steps(subjects: Sequence[Subject], config: TraceConfig) -> int:
-    """Return how often :func:`record_traces` reports."""
-    rates = (s.policy.config.task.simulation.control_dt for s in subjects)
-    return sum(config.script.steps(dt) for dt in rates)
-
-
 def record_traces(
     subjects: Sequence[Subject],
+    script: CommandScript,
     config: TraceConfig,
-    report: Callable[[], None] | None = None,
-) -> list[Trace]:
+    report: Report = silent,
+) -> list[PolicyTrace]:
     """Let every policy follow the script in the world of the first one.
 
     Args:
         subjects: Policies, all of one robot.
+        script: Commands by time.
         config: How.
         report: Called after every control step.
     """
@@ -165,12 +189,12 @@ def record_traces(
             config.condition,
             seed=config.seed,
             envs=config.envs,
-            script=config.script,
+            script=script,
             features=False,
             threads=config.threads,
             report=report,
         )
-        traces.append(_trace(subject, rollout, config.script, task.gait.cycle))
+        traces.append(_trace(subject, rollout, script, task.gait.cycle))
     return traces
 
 
@@ -185,10 +209,8 @@ def in_world(task: TaskConfig, world: TaskConfig) -> TaskConfig:
     )
 
 
-def _trace(subject: Subject, rollout: Rollout, script: CommandScript, cycle: float) -> Trace:
+def _trace(subject: Subject, rollout: Rollout, script: CommandScript, cycle: float) -> PolicyTrace:
     """Arrange the first episode of every robot by time; what follows a fall is not the script."""
-    import torch
-
     dt = rollout.control_dt
     steps, robots = script.steps(dt), int(rollout.environment.max()) + 1
     first = np.minimum.reduceat(
@@ -203,4 +225,121 @@ def _trace(subject: Subject, rollout: Rollout, script: CommandScript, cycle: flo
     time = dt * np.arange(1, steps + 1)  # quantities are those at the end of a step
     commands = script.at(torch.from_numpy(np.minimum(time, script.seconds - dt))).numpy()
     fallen = int(rollout.fell[rows].sum())
-    return Trace(subject, time, commands, quantities, cycle, fallen)
+    return PolicyTrace(subject, time, commands, quantities, cycle, fallen)
+
+
+def make_table(traces: Sequence[PolicyTrace]) -> ResultTable:
+    """Return means along the script by arm."""
+    rows = []
+    for arm, group in by_arm(traces).items():
+        fallen, robots = sum(t.fallen for t in group), sum(t.robots for t in group)
+        cells = [_cell([t.mean(name) for t in group], d) for name, (_, d) in _COLUMNS.items()]
+        rows.append([arm, str(len(group)), f"{fallen} of {robots}", *cells])
+    titles = [title for title, _ in _COLUMNS.values()]
+    return ResultTable(["arm", "policies", "robots fallen", *titles], rows)
+
+
+def _cell(values: list[float], digits: int) -> str:
+    found = estimate(values)
+    spread = "" if found.sd is None else f" ± {found.sd:.{digits}f}"
+    return f"{found.centre:.{digits}f}{spread}"
+
+
+def _caption(traces: Sequence[PolicyTrace], config: TraceConfig) -> str:
+    """Say what the numbers are."""
+    seeds = max(len(group) for group in by_arm(traces).values())
+    spread = (
+        f"± is the SD over up to {seeds} training seeds"
+        if seeds > 1
+        else "one policy per arm, so nothing here says how training seeds differ"
+    )
+    return (
+        f"Means over {config.envs} robots per policy and {config.seconds:g} s of the same "
+        f"commands from the same initial states (condition {config.condition}, seed "
+        f"{config.seed}), up to a fall; {spread}. Slip and contact power are of foot frames in "
+        "contact, contact power is force times velocity, negative where the ground brakes."
+    )
+
+
+def _record(trace: PolicyTrace, config: TraceConfig, foot: str) -> dict[str, Any]:
+    start, end = config.detail
+    shown = (trace.time >= start) & (trace.time <= end)
+    names = (*MECHANICS, f"foot_impulse_{foot}", *VELOCITIES.values())
+    steps = {name: _plain(trace.quantities[name][0][shown]) for name in names}
+    smooth = {
+        name: {
+            "mean": _plain(_quietly(np.nanmean, trace.smooth(name))),
+            "low": _plain(_quietly(np.nanquantile, trace.smooth(name), 0.1)),
+            "high": _plain(_quietly(np.nanquantile, trace.smooth(name), 0.9)),
+        }
+        for name in VELOCITIES.values()
+    }
+    return {
+        "robots": trace.robots,
+        "fallen": trace.fallen,
+        "means": {name: trace.mean(name) for name in (*ERRORS, *MECHANICS, "normal_force")},
+        "time": _plain(trace.time),
+        "commands": {name: _plain(trace.commands[:, i]) for i, name in enumerate(VELOCITIES)},
+        "velocities": smooth,
+        "detail": {"time": _plain(trace.time[shown]), **steps},
+    }
+
+
+def _quietly(function: Any, values: np.ndarray, *options: float) -> np.ndarray:
+    """Reduce over robots; times when none is left give NaN."""
+    found = np.full(values.shape[1], np.nan)
+    alive = np.isfinite(values).any(0)
+    found[alive] = function(values[:, alive], *options, axis=0)
+    return found
+
+
+def _plain(values: np.ndarray) -> list[float | None]:
+    """Return numbers for JSON, short, with ``None`` where there is none."""
+    return [round(float(v), 5) if np.isfinite(v) else None for v in values]
+
+
+def _load(
+    paths: Sequence[Path], checkpoint: int | None, config: TraceConfig
+) -> tuple[list[Subject], list[str]]:
+    subjects, left_out = load_subjects(paths, checkpoint)
+    subjects, differing = same_robot(subjects)
+    return subjects, left_out + differing
+
+
+def _count(subjects: Sequence[Subject], config: TraceConfig) -> int:
+    rates = (subject.policy.config.task.simulation.control_dt for subject in subjects)
+    return sum(make_script(config.script, config.seconds).steps(dt) for dt in rates)
+
+
+def _run(subjects: Sequence[Subject], config: TraceConfig, report: Report) -> Finding:
+    script = make_script(config.script, config.seconds)
+    traces = record_traces(subjects, script, config, report)
+    foot = make_robot(subjects[0].policy.config.task.robot).feet[0]
+    return Finding(
+        title="Traces on the same commands",
+        caption=_caption(traces, config),
+        tables={"": make_table(traces)},
+        data={
+            "script": to_dict(script),
+            "runs": [{**trace.subject.about, **_record(trace, config, foot)} for trace in traces],
+        },
+        figures={
+            "tracking": lambda: draw_tracking(traces),
+            "mechanics": lambda: draw_mechanics(traces, config.detail, foot),
+        },
+    )
+
+
+TRACES = Study(
+    name="traces",
+    domain="locomotion",
+    help="""Trace commands, velocities, power, slip, impulse and contact power of several policies.
+
+All follow the same commands from the same initial states, with friction and masses of the first
+run's task. Writes traces.json, tracking.png and mechanics.png.""",
+    config=TraceConfig,
+    load=_load,
+    count=_count,
+    run=_run,
+)
+"""``prism traces``."""

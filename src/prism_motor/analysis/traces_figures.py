@@ -1,4 +1,4 @@
-"""Pictures of traces: commands and what became of them, and the mechanics of a few steps."""
+"""Figures of traces: commands and what became of them, and the mechanics of a few steps."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prism_motor.analysis.style import INK, PALE, arm_colours, new_figure
-from prism_motor.analysis.traces import VELOCITIES, Trace
+from prism_motor.analysis.figures import INK, PALE, new_figure
+from prism_motor.analysis.subjects import by_arm
+from prism_motor.arms import arm_colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from prism_motor.analysis.traces import PolicyTrace
+
+VELOCITIES = {
+    "command_forward": "velocity_forward",
+    "command_sideways": "velocity_sideways",
+    "command_yaw": "yaw_rate",
+}
+"""Commands with the quantities that should follow them."""
+
 _MARGIN = 0.3
-"""Room around the commands; what falls is allowed to leave the picture, m/s or rad/s."""
+"""Room around the commands; what falls is allowed to leave the figure, m/s or rad/s."""
 
 _TITLES = ("forward, m/s", "sideways, m/s", "yaw rate, rad/s")
 
 
-def by_arm(traces: Sequence[Trace]) -> dict[str, list[Trace]]:
-    """Group traces by arm, in their order."""
-    groups: dict[str, list[Trace]] = {}
-    for trace in traces:
-        groups.setdefault(trace.subject.arm, []).append(trace)
-    return groups
-
-
-def draw_tracking(traces: Sequence[Trace]) -> Figure:
+def draw_tracking(traces: Sequence[PolicyTrace]) -> Figure:
     """Draw commanded and actual velocities along the script."""
     arms = by_arm(traces)
     colours = arm_colours(arms)
@@ -57,7 +59,9 @@ def draw_tracking(traces: Sequence[Trace]) -> Figure:
     return figure
 
 
-def _line(axis: Axes, group: Sequence[Trace], name: str, colour: str, label: str | None) -> None:
+def _line(
+    axis: Axes, group: Sequence[PolicyTrace], name: str, colour: str, label: str | None
+) -> None:
     """Draw the mean over robots and its band; a cross marks where no robot is left."""
     time = group[0].time
     if len(group) > 1:
@@ -84,7 +88,7 @@ def _over_robots(values: np.ndarray) -> np.ndarray:
     return np.where(alive > 0, np.nansum(values, 0) / np.maximum(alive, 1), np.nan)
 
 
-def draw_mechanics(traces: Sequence[Trace], detail: tuple[float, float], foot: str) -> Figure:
+def draw_mechanics(traces: Sequence[PolicyTrace], detail: tuple[float, float], foot: str) -> Figure:
     """Draw power, slip, impulse and contact power of one robot during a few steps.
 
     Args:
@@ -97,7 +101,7 @@ def draw_mechanics(traces: Sequence[Trace], detail: tuple[float, float], foot: s
     panels = (
         ("joint_power", r"joint power  $\sum_j |\tau_j \dot q_j|$, W"),
         ("slip_velocity", r"slip  $\sum_f |v_{f,xy}|$ in contact, m/s"),
-        (f"foot_impulse_{foot}", f"impulse of the {_words(foot)}, N s"),
+        (f"foot_impulse_{foot}", f"impulse of the {_foot_name(foot)}, N s"),
         ("contact_power", r"contact power  $\sum_f F_f \cdot v_f$, W"),
     )
     figure = new_figure(10.5, 7.2)
@@ -121,5 +125,6 @@ def draw_mechanics(traces: Sequence[Trace], detail: tuple[float, float], foot: s
     return figure
 
 
-def _words(foot: str) -> str:
+def _foot_name(foot: str) -> str:
+    """Return how people call a foot, e.g. ``left foot``."""
     return foot.replace("_ankle_roll", " foot").replace("_", " ")

@@ -1,21 +1,19 @@
-"""What a campaign of walking policies is: arms, seeds, variants, evaluations, tuning."""
+"""What a campaign is: arms, seeds, variants, evaluations and tuning, in any domain."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.evaluation import Protocol
-from prism_motor.locomotion.presets import ARMS, PRESETS
-from prism_motor.nn.checks import check_choice, check_size
-from prism_motor.runs.configs import ConfigError, flatten
+from prism_motor._checks import check_choice, check_size
+from prism_motor.domains import Domain, domain_of
+from prism_motor.runs.configs import ConfigError, flatten, from_dict
+from prism_motor.runs.layout import DEMOS, LOGS, TUNING_RUNS
+from prism_motor.train.config import EvaluationConfig, check_seeds, check_unique
 
-RESERVED = ("tuning", "logs", "demos")
+RESERVED = (TUNING_RUNS, LOGS, DEMOS)
 """Folders of a campaign that are no variants."""
 
 
@@ -29,12 +27,16 @@ class Arm:
 
     name: str
     """What tables and folders call it."""
-    actor: str
-    """Kind of policy network: mlp, mlp-larger, gated, residual."""
+    arm: str = ""
+    """Which arm of the domain it is; default: the one of that name."""
     overrides: dict[str, Any] = field(default_factory=dict)
     """Settings of this arm alone."""
     sweep: dict[str, Any] | None = None
     """Settings that its tuning tries, instead of the campaign's; as many combinations."""
+
+    def __post_init__(self) -> None:
+        if not self.arm:
+            object.__setattr__(self, "arm", self.name)
 
 
 @dataclass(frozen=True)
@@ -50,31 +52,6 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """How the trained policies are evaluated."""
-
-    conditions: tuple[str, ...] = ("nominal",)
-    """Names of conditions."""
-    seeds: tuple[int, ...] = (101, 102, 103)
-    """Evaluation seeds."""
-    envs: int = 100
-    """Environments per seed."""
-    episodes: int = 2
-    """Episodes of each environment, the first ones."""
-
-    def __post_init__(self) -> None:
-        for condition in self.conditions:
-            find_condition(condition)
-        check_unique("evaluation.conditions", self.conditions)
-        check_seeds("evaluation.seeds", self.seeds)
-        self.protocol()
-
-    def protocol(self) -> Protocol:
-        """Return the size of an evaluation."""
-        return Protocol(self.envs, self.episodes)
-
-
-@dataclass(frozen=True)
 class Tuning:
     """A sweep that every arm gets before its reported runs, on seeds that are never reported."""
 
@@ -83,7 +60,7 @@ class Tuning:
     sweep: dict[str, Any] = field(default_factory=dict)
     """Lists of values by dotted key; all combinations are tried. ``KEY.times`` multiplies."""
     fraction: float = 0.35
-    """Length of a tuning run, as a fraction of a reported one; the rate's decay shrinks with it."""
+    """Length of a tuning run, as a fraction of a reported one; schedules shrink with it."""
 
     def __post_init__(self) -> None:
         check_seeds("tuning.seeds", self.seeds)
@@ -93,54 +70,64 @@ class Tuning:
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Campaign:
     """Everything that a campaign file says."""
 
+    kind: str = "locomotion"
+    """Name of the domain."""
     name: str
     """What it is called; its folder is NAME-PRESET."""
+    preset: str
+    """Preset of the domain that overrides start from."""
+    description: str = ""
+    """What it asks, for people."""
+    plugins: tuple[str, ...] = ()
+    """Modules of the user that its runs need."""
     arms: tuple[Arm, ...]
     """What is compared, in the order of the tables."""
     seeds: tuple[int, ...]
     """Training seeds, most wanted first: all arms train with the first before the second."""
-    preset: str = "laptop"
-    """Task and learner that overrides start from."""
-    description: str = ""
-    """What it asks, for people."""
-    iterations: int | None = None
-    """Policy updates of a run; default: the preset's."""
+    updates: int | None = None
+    """Updates of a run; default: the preset's."""
     overrides: dict[str, Any] = field(default_factory=dict)
     """Settings of all runs."""
     variants: tuple[Variant, ...] = ()
     """Circumstances under which all arms are compared; default: one, without a name."""
-    evaluation: Evaluation = field(default_factory=Evaluation)
+    preparation: Any = None
+    """Settings of what is made before training, if the domain needs something."""
+    evaluation: EvaluationConfig
     """How the policies are evaluated."""
     tuning: Tuning | None = None
     """The sweep before the reported runs."""
-    kind: str = "locomotion"
-    """Tells it from campaigns of policies that learn from demonstrations."""
 
     def __post_init__(self) -> None:
-        check_choice("preset", self.preset, PRESETS)
-        for what, group in (("arm", self.arms), ("variant", self.variants)):
-            for one in group:
-                check_name(what, one.name)
-            check_unique(f"The {what}s' names", [one.name for one in group])
+        domain = self.domain
         check_name("campaign", self.name)
-        earlier: list[str] = []
-        for variant in self.variants:
-            if variant.like is not None:
-                check_choice(f"variant (before {variant.name!r})", variant.like, earlier)
-            earlier.append(variant.name)
+        check_choice("preset", self.preset, domain.presets)
         if not self.arms:
             raise CampaignError("A campaign needs at least one arm ([[arms]]).")
         for arm in self.arms:
-            check_choice("actor", arm.actor, ARMS)
+            check_name("arm", arm.name)
+            check_choice("arm", domain.arm_name(arm.arm), domain.arms)
+        # Former names count as the present ones, which the runs are labelled with.
+        check_unique("The arms' names", [self.label(arm) for arm in self.arms])
         check_seeds("seeds", self.seeds)
-        if self.iterations is not None:
-            check_size("campaign", "iterations", self.iterations)
+        if self.updates is not None:
+            check_size("campaign", "updates", self.updates)
+        self._check_variants()
         if self.tuning is not None:
             self._check_tuning(self.tuning)
+
+    def _check_variants(self) -> None:
+        earlier: list[str] = []
+        for variant in self.variants:
+            check_name("variant", variant.name)
+            if variant.like is not None:
+                check_choice(f"variant (before {variant.name!r})", variant.like, earlier)
+            earlier.append(variant.name)
+        if earlier:
+            check_unique("The variants' names", earlier)
 
     def _check_tuning(self, tuning: Tuning) -> None:
         for what, seeds in (("seeds", self.seeds), ("evaluation.seeds", self.evaluation.seeds)):
@@ -157,11 +144,72 @@ class Campaign:
                 "settings. Give the arms with fewer settings more values, e.g. learning rates."
             )
 
+    @property
+    def domain(self) -> Domain:
+        """What is learned in it."""
+        return domain_of({"kind": self.kind, "plugins": self.plugins})
+
+    def label(self, arm: Arm) -> str:
+        """Return what the runs of an arm are labelled with."""
+        return self.domain.arm_name(arm.name)
+
     def variant_overrides(self, variant: Variant) -> dict[str, Any]:
         """Return the settings of a variant by dotted key, with those of the one it is like."""
         base = next((one for one in self.variants if one.name == variant.like), None)
         start = {} if base is None else self.variant_overrides(base)
         return {**start, **flatten(variant.overrides)}
+
+
+def read_campaign(data: dict[str, Any], where: str) -> Campaign:
+    """Read a campaign from plain data; what the domain knows takes its defaults from there.
+
+    Args:
+        data: What the file says, by present or former names.
+        where: The file, for error messages.
+    """
+    if not isinstance(data, dict):
+        raise CampaignError(f"{where}: expected settings by name, got {type(data).__name__}.")
+    for key in ("arms", "variants", "tasks", "plugins"):
+        inner = str if key == "plugins" else dict
+        listed = data.get(key, [])
+        if not isinstance(listed, list) or not all(isinstance(one, inner) for one in listed):
+            raise CampaignError(f"{where}: {key} must be a list of {_LISTED[inner]}.")
+    domain = domain_of(data)
+    data = {"preset": domain.default_preset, **_by_present_names(data, domain)}
+    data["evaluation"] = from_dict(
+        domain.evaluation, data.get("evaluation", {}), f"{where}: evaluation"
+    )
+    if domain.preparation is not None:
+        given = data.get("preparation") or {}
+        data["preparation"] = from_dict(domain.preparation, given, f"{where}: preparation")
+    elif data.get("preparation"):
+        raise CampaignError(f"{where}: {domain.name} has nothing to prepare; leave it out.")
+    return from_dict(Campaign, data, where)
+
+
+_LISTED = {str: "names", dict: "tables"}
+
+
+def _by_present_names(data: dict[str, Any], domain: Domain) -> dict[str, Any]:
+    """Rename what earlier versions called otherwise."""
+
+    def upgraded(table: dict[str, Any]) -> dict[str, Any]:
+        """Rename in a table that has overrides, and may be an arm."""
+        table = dict(table)
+        if isinstance(table.get("overrides"), dict):
+            table["overrides"] = domain.upgrade(table["overrides"])
+        for key in ("actor", "conditioner"):
+            if key in table and "arm" not in table:
+                table["arm"] = domain.arm_name(str(table.pop(key)))
+        return table
+
+    data = upgraded(data)
+    if "iterations" in data:
+        data["updates"] = data.pop("iterations")
+    for key in ("arms", "variants", "tasks"):
+        if key in data:
+            data[key] = [upgraded(one) for one in data[key]]
+    return domain.upgrade_campaign(data)
 
 
 def combinations(campaign: Campaign, arm: Arm) -> list[dict[str, Any]]:
@@ -171,11 +219,15 @@ def combinations(campaign: Campaign, arm: Arm) -> list[dict[str, Any]]:
     if not sweep:
         raise CampaignError(f"The tuning of {arm.name} has nothing to sweep: give tuning.sweep.")
     for key, values in sweep.items():
+        if key.removesuffix(".times") == "updates":
+            raise CampaignError(f"The sweep of {arm.name}: all tuning runs have equal updates.")
         if not isinstance(values, list) or not values:
             raise CampaignError(
                 f"The sweep of {arm.name}: {key} needs a list of values, got {values!r}."
             )
         check_unique(f"The sweep of {arm.name}, {key},", values)
+        for value in values:
+            _check_value(f"The sweep of {arm.name}: {key}", value)
     return [dict(zip(sweep, values, strict=True)) for values in product(*sweep.values())]
 
 
@@ -188,15 +240,10 @@ def check_name(what: str, name: str) -> None:
         )
 
 
-def check_seeds(what: str, seeds: tuple[int, ...]) -> None:
-    """Refuse seeds that are negative or there twice."""
-    check_unique(what, seeds)
-    if any(seed < 0 for seed in seeds):
-        raise CampaignError(f"{what} must not be negative, got {list(seeds)}.")
-
-
-def check_unique(what: str, values: Sequence[Any]) -> None:
-    """Refuse values that are there twice."""
-    if len(values) > len({str(value) for value in values}):
-        twice = [value for value, count in Counter(map(str, values)).items() if count > 1]
-        raise CampaignError(f"{what} must differ; twice: {', '.join(twice)}.")
+def _check_value(where: str, value: Any) -> None:
+    """Refuse a value of a sweep that cannot be part of a folder's name."""
+    if not re.fullmatch(r"[A-Za-z0-9._+\-,\[\]' ]{1,80}", str(value)):
+        raise CampaignError(
+            f"{where} has the value {value!r}, which cannot be part of a folder's name. Use values "
+            "of letters, digits, '.', '_' and '-'; give others as arms of their own."
+        )

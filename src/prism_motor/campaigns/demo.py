@@ -8,23 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from prism_motor._console import Progress
 from prism_motor._extras import MissingExtraError
-from prism_motor._progress import Progress
-from prism_motor.campaigns.config import Arm, Campaign, Evaluation
+from prism_motor.campaigns.config import Arm, Campaign
+from prism_motor.campaigns.files import write_page
 from prism_motor.campaigns.runner import Runner
+from prism_motor.locomotion.config import WalkingEvaluation
 from prism_motor.locomotion.policy import load_policy
 from prism_motor.locomotion.video import Film, VideoConfig
-from prism_motor.report import Report, write_report
 from prism_motor.runs import RunError
+from prism_motor.runs.layout import VIDEOS
 from prism_motor.runs.shipped import shipped_names, working_copy
 from prism_motor.sim.rendering import RenderingError
-from prism_motor.train.walking_evaluations import Evaluations
+from prism_motor.train.evaluations import Evaluations
 
-ARMS = (Arm("mlp-larger", "mlp-larger"), Arm("gated", "gated"))
+if TYPE_CHECKING:
+    from prism_motor.report.write import Report
+
+ARMS = (Arm("mlp-matched"), Arm("prism"))
 """What learns: a plain MLP, and PRISM with as many parameters."""
 
 SHIPPED = "g1-gated"
@@ -33,10 +38,12 @@ SHIPPED = "g1-gated"
 SEED = 1
 """Training seed of both."""
 
-EVALUATION = Evaluation(("nominal", "training"), (101,), envs=50, episodes=1)
+EVALUATION = WalkingEvaluation(
+    conditions=("nominal", "training"), seeds=(101,), envs=50, episodes=1
+)
 """A part of the full protocol."""
 
-FILM = VideoConfig(seconds=8.0, width=480, height=360)
+VIDEO = VideoConfig(seconds=8.0, width=480, height=360)
 """Walking forward."""
 
 
@@ -45,10 +52,10 @@ class DemoConfig:
     """How much is done."""
 
     updates: int = 300
-    """Policy updates of each arm: the first part of the ``laptop`` preset."""
-    evaluation: Evaluation = EVALUATION
+    """Updates of each arm: the first part of the ``laptop`` preset."""
+    evaluation: WalkingEvaluation = EVALUATION
     """How policies are evaluated."""
-    film: VideoConfig = FILM
+    video: VideoConfig = VIDEO
     """What is filmed."""
     overrides: dict[str, Any] = field(default_factory=dict)
     """Settings that differ from the preset, for both arms."""
@@ -57,9 +64,10 @@ class DemoConfig:
         """Return the trainings and their evaluations."""
         return Campaign(
             name="demo",
+            preset="laptop",
             arms=ARMS,
             seeds=(SEED,),
-            iterations=self.updates,
+            updates=self.updates,
             overrides=self.overrides,
             evaluation=self.evaluation,
         )
@@ -80,32 +88,35 @@ def run_demo(config: DemoConfig, out: Path, command: str = "prism demo") -> Repo
     runs = [out / f"{arm.name}-{SEED}" for arm in ARMS]
     if SHIPPED in shipped_names():
         runs.append(working_copy(SHIPPED, out))
-        _evaluate(runs[-1], config.evaluation)
-    _film_all(runs, config.film)
-    return write_report(
+        _evaluate(runs[-1], replace(config.evaluation, threads=len(ARMS)))
+    _film_all(runs, config.video)
+    return write_page(
         out, title="Learning to walk, side by side", intro=_intro(config), command=command
     )
 
 
-def _evaluate(run: Path, wanted: Evaluation) -> None:
+def _evaluate(run: Path, wanted: WalkingEvaluation) -> None:
     """Evaluate a policy in this process, as far as it is not done."""
-    evaluations = Evaluations(run, wanted.protocol())
-    todo = evaluations.plan(wanted.conditions, wanted.seeds)
-    if not todo:
+    evaluations = Evaluations(run, wanted)
+    missing = {pair: keys for pair in wanted.pairs if (keys := evaluations.missing(*pair))}
+    if not missing:
         return
-    steps = wanted.episodes * (evaluations.policy.config.task.episode_steps + 1)
-    with Progress(f"Evaluating {run.name}", len(todo) * steps, lines=2) as progress:
-        for condition, seed in todo:
-            evaluations.measure(condition, seed, threads=len(ARMS), report=progress.step)
+    steps = sum(evaluations.steps(keys) for keys in missing.values())
+    try:
+        with Progress(f"Evaluating {run.name}", steps, unit="step") as progress:
+            for (condition, seed), keys in missing.items():
+                evaluations.measure(condition, seed, keys, report=progress.step)
+    finally:
+        evaluations.close()
 
 
 def _film_all(runs: list[Path], settings: VideoConfig) -> None:
-    """Film every policy; a machine that cannot draw gets a page without films."""
+    """Film every policy; a machine that cannot draw gets a page without videos."""
     for run in runs:
         try:
             _film(run, settings)
         except (RenderingError, MissingExtraError) as error:
-            print(f"The page has no films: {error}")
+            print(f"The page has no videos: {error}")
             return
 
 
@@ -113,28 +124,28 @@ def _film(run: Path, settings: VideoConfig) -> None:
     from prism_motor.sim.video_files import write_video
 
     policy = load_policy(run)
-    file = run / "videos" / f"{policy.step:08d}-{settings.condition}.mp4"
+    file = run / VIDEOS / f"{policy.step:08d}-{settings.condition}.mp4"
     if file.exists():
         return
     title = f"{policy.config.arm}, update {policy.step}"
-    film = Film(policy, policy.config.task, settings, title)
+    video = Film(policy, policy.config.task, settings, title)
     with (
-        Progress(f"Filming {run.name}", len(film), lines=1) as progress,
-        closing(iter(film)) as pictures,
+        Progress(f"Filming {run.name}", len(video), unit="image") as progress,
+        closing(iter(video)) as images,
     ):
-        write_video(file, _counted(pictures, progress.step), film.rate)
+        write_video(file, _counted(images, progress.step), video.rate)
 
 
-def _counted(pictures: Iterable[Any], count: Callable[[], None]) -> Iterator[Any]:
-    for picture in pictures:
-        yield picture
+def _counted(images: Iterable[Any], count: Callable[[], None]) -> Iterator[Any]:
+    for image in images:
+        yield image
         count()
 
 
 def _intro(config: DemoConfig) -> str:
     return (
         f"Two policies for the Unitree G1 have just had {config.updates} updates each on this "
-        "machine, side by side and from scratch: gated is PRISM, mlp-larger a plain MLP with as "
+        "machine, side by side and from scratch: prism is PRISM, mlp-matched a plain MLP with as "
         "many parameters. That is only the beginning of a training; a third policy, which was "
         "trained for longer and comes with the package, shows what comes out at the end. Which "
         "network is better is a question for campaigns over several training seeds."

@@ -1,28 +1,47 @@
-"""Campaign files: TOML by path, by name from the library, or a campaign's own folder."""
+"""Files of campaigns: TOML by path or from the library, and what lies in a campaign's folder."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from prism_motor.campaigns.config import Campaign, CampaignError
-from prism_motor.campaigns.manipulation import ManipulationCampaign
-from prism_motor.campaigns.planners import AnyCampaign
-from prism_motor.nn.checks import check_choice
-from prism_motor.runs import from_dict, to_dict
-from prism_motor.runs.atomic import write_json
+from prism_motor._checks import check_choice
+from prism_motor._errors import PrismError
+from prism_motor.campaigns.config import Campaign, CampaignError, read_campaign
+from prism_motor.campaigns.work import PlannedRun
+from prism_motor.runs import to_dict
+from prism_motor.runs.atomic import sync_folder, write_json
+from prism_motor.runs.checkpoints import checkpoint_steps
+from prism_motor.runs.layout import (
+    CAMPAIGN,
+    CHECKPOINTS,
+    CONFIG,
+    EVALUATIONS,
+    LAST,
+    METRICS,
+    PROVENANCE,
+    TENSORBOARD,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
-RECORD = "campaign.json"
-"""The campaign as it was last run, in its folder."""
+if TYPE_CHECKING:
+    from prism_motor.report.write import Report
+
+_COPIED = (CONFIG, PROVENANCE, METRICS, LAST, CHECKPOINTS, EVALUATIONS)
+"""What a run is; the rest can be made from it."""
+
+_UNSTARTED = {CONFIG, PROVENANCE, CHECKPOINTS, TENSORBOARD}
+"""What a run has before its first checkpoint."""
 
 
 def library() -> dict[str, str]:
@@ -36,7 +55,7 @@ def library() -> dict[str, str]:
     }
 
 
-def find_campaign(given: str, preset: str | None = None) -> tuple[AnyCampaign, Path | None]:
+def find_campaign(given: str, preset: str | None = None) -> tuple[Campaign, Path | None]:
     """Return a campaign, and its folder if that is what was given.
 
     Args:
@@ -46,12 +65,12 @@ def find_campaign(given: str, preset: str | None = None) -> tuple[AnyCampaign, P
     """
     path, shipped = Path(given), library()
     folder = None
-    if (path / RECORD).is_file():
-        data, where, folder = _parse(json.loads, path / RECORD), str(path / RECORD), path
+    if (path / CAMPAIGN).is_file():
+        data, where, folder = _parse(json.loads, path / CAMPAIGN), str(path / CAMPAIGN), path
     elif path.is_file():
         data, where = _parse(tomllib.loads, path), given
     elif path.is_dir():
-        raise CampaignError(f"{path} is no campaign folder: it has no {RECORD}.")
+        raise CampaignError(f"{path} is no campaign folder: it has no {CAMPAIGN}.")
     elif path.suffix or len(path.parts) > 1:
         raise CampaignError(f"There is no campaign file {path}.")
     else:
@@ -60,9 +79,7 @@ def find_campaign(given: str, preset: str | None = None) -> tuple[AnyCampaign, P
             given, preset = name, ending
         text = shipped[check_choice("campaign", given, shipped)]
         data, where = tomllib.loads(text), given
-    kinds = {one.kind: one for one in (Campaign, ManipulationCampaign)}
-    kind = check_choice(f"kind of campaign in {where}", data.get("kind", Campaign.kind), kinds)
-    campaign: AnyCampaign = from_dict(kinds[kind], data, where)
+    campaign = read_campaign(data, where)
     if preset is not None and preset != campaign.preset:
         if folder is not None:
             raise CampaignError(
@@ -72,13 +89,94 @@ def find_campaign(given: str, preset: str | None = None) -> tuple[AnyCampaign, P
     return campaign, folder
 
 
-def write_record(campaign: AnyCampaign, folder: Path) -> None:
-    """Write the campaign into its folder, for those who read its runs."""
-    write_json(folder / RECORD, to_dict(campaign))
-
-
-def _parse(loads: Any, path: Path) -> dict[str, Any]:
+def _parse(loads: Callable[[str], Any], path: Path) -> Any:
     try:
         return loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise CampaignError(f"{path} cannot be read: {error}.") from error
+
+
+def write_record(campaign: Campaign, folder: Path) -> None:
+    """Write the campaign into its folder, for those who read its runs."""
+    write_json(folder / CAMPAIGN, to_dict(campaign))
+
+
+def clear_unstarted(path: Path) -> None:
+    """Remove a run folder that was cut before its first checkpoint; refuse anything else."""
+    if not path.exists() or checkpoint_steps(path / CHECKPOINTS):
+        return
+    names = {entry.name for entry in path.iterdir()}
+    if strange := sorted(name for name in names - _UNSTARTED if not name.startswith(".")):
+        raise CampaignError(
+            f"{path} is in the way: it has no checkpoint but holds {', '.join(strange)}. Move it "
+            "away."
+        )
+    shutil.rmtree(path)
+
+
+def find_equal(run: PlannedRun, folders: Sequence[Path]) -> Path | None:
+    """Return a finished run of exactly the same settings: arm, seed, everything."""
+    for folder in folders:
+        for file in sorted(folder.rglob(CONFIG)):
+            if _is_equal(run, file.parent):
+                return file.parent
+    return None
+
+
+def _is_equal(run: PlannedRun, path: Path) -> bool:
+    steps = checkpoint_steps(path / CHECKPOINTS)
+    if not steps or steps[-1] != run.total:
+        return False
+    try:
+        run.check_run(path)
+    except PrismError:
+        return False
+    return True
+
+
+def copy_run(source: Path, target: Path) -> None:
+    """Copy what a run is, with its provenance; the copy is whole or not there."""
+    temporary = target.with_name(f".{target.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    for name in _COPIED:
+        if (source / name).is_dir():
+            ignored = shutil.ignore_patterns(".*")
+            shutil.copytree(source / name, temporary / name, ignore=ignored)
+        elif (source / name).is_file():
+            shutil.copy2(source / name, temporary / name)
+    temporary.replace(target)
+    sync_folder(target.parent)
+
+
+def report_campaign(
+    campaign: Campaign, folder: Path, reference: str | None = None, *, command: str
+) -> Report:
+    """Write the page of a campaign.
+
+    Args:
+        campaign: The campaign.
+        folder: Its folder.
+        reference: Arm that the others are compared with; default: the domain's, if there is one.
+        command: What the page says makes it again.
+    """
+    domain = campaign.domain
+    arms = [campaign.label(arm) for arm in campaign.arms]
+    default = domain.reference if domain.reference in arms else arms[0]
+    chosen = default if reference is None else domain.arm_name(reference)
+    return write_page(
+        folder,
+        reference=check_choice("arm", chosen, arms),
+        title=f"{campaign.name}, {campaign.preset}",
+        intro=campaign.description,
+        command=command,
+    )
+
+
+def write_page(
+    folder: Path, *, reference: str | None = None, title: str, intro: str, command: str
+) -> Report:
+    """Write the page of all runs in a folder."""
+    from prism_motor.report.write import write_report
+
+    return write_report(folder, reference=reference, title=title, intro=intro, command=command)

@@ -1,4 +1,7 @@
-"""Locks that the system releases when their holder ends, however it ends."""
+"""Logs of jobs, and locks that the system releases when their holder ends, however it ends.
+
+The log of a job is also its lock: the job holds it for as long as it lives.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,15 @@ except ImportError as error:  # Windows
         "Campaigns lock their folders with flock, which this system does not have. Use Linux, "
         "macOS or WSL, or train the runs one by one with prism train."
     ) from error
+
+LOCK = ".lock"
+"""File that the runner of a campaign holds."""
+
+_EXIT_MARK = "-- exit code "
+"""Begins the last line of a job's log once the job has ended."""
+
+_FINE = ("0", "130", "-2")
+"""Exit codes of jobs that are done or were asked to stop."""
 
 
 def try_lock(file: IO[str]) -> bool:
@@ -43,7 +55,7 @@ def hold(folder: Path) -> Iterator[None]:
     """Be the only runner in a campaign's folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / ".lock").open("a+")
+        file = (folder / LOCK).open("a+")
     except OSError as error:
         raise CampaignError(
             f"Cannot write to {folder}: {error.strerror or error}. Choose another folder (--out)."
@@ -59,3 +71,24 @@ def hold(folder: Path) -> Iterator[None]:
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
         yield
+
+
+def mark_end(log: Path, code: int) -> None:
+    """Note in a job's log how the job ended."""
+    with log.open("a") as file:
+        file.write(f"{_EXIT_MARK}{code}\n")
+
+
+def read_tail(log: Path, lines: int) -> list[str]:
+    """Return the end of the log of a job that has ended."""
+    text = log.read_text(errors="replace").splitlines()
+    return [line for line in text if not line.startswith(_EXIT_MARK)][-lines:]
+
+
+def has_failed(log: Path) -> bool:
+    """Say whether the last job of a run ended with an error; Ctrl-C is none."""
+    try:
+        last = log.read_text(errors="replace").splitlines()[-1:]
+    except OSError:
+        return False
+    return bool(last) and last[0].startswith(_EXIT_MARK) and last[0].split()[-1] not in _FINE

@@ -2,24 +2,70 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
-from prism_motor.campaigns.book import Book
-from prism_motor.campaigns.config import CampaignError
-from prism_motor.campaigns.display import Display, say_duration
-from prism_motor.campaigns.files import write_record
-from prism_motor.campaigns.jobs import Job, read_tail, start_job
-from prism_motor.campaigns.locks import hold, is_locked, try_lock
-from prism_motor.campaigns.planned import PlannedRun
-from prism_motor.campaigns.planners import AnyCampaign
-from prism_motor.campaigns.reuse import copy_run, find_equal
-from prism_motor.campaigns.state import clear_unstarted
+from prism_motor._console import count, duration
+from prism_motor.campaigns.config import Campaign, CampaignError
+from prism_motor.campaigns.files import clear_unstarted, copy_run, find_equal, write_record
+from prism_motor.campaigns.ledger import Ledger, RunState
+from prism_motor.campaigns.locks import hold, is_locked, mark_end, read_tail, try_lock
+from prism_motor.campaigns.status import Display
+from prism_motor.campaigns.work import PlannedRun, PlannedWork
+from prism_motor.runs.layout import EVALUATIONS, NONFINITE
+
+# Jobs run side by side, so none of them may take more than its core.
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A child process that works on one run."""
+
+    work: PlannedWork
+    """What it works on."""
+    step: str
+    """``train`` or ``evaluate``."""
+    process: subprocess.Popen[bytes]
+    """The child."""
+    began: float
+    """Monotonic time of its start."""
+
+    @classmethod
+    def start(cls, work: PlannedWork, step: str, log: IO[str]) -> Job:
+        """Start the next step of some work; the child inherits the log, and the lock on it."""
+        command = work.start_command() if step == "train" else work.evaluate_command()
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=os.environ | _ONE_THREAD,
+            start_new_session=True,  # Ctrl-C is for the runner, which tells its children
+        )
+        return cls(work, step, process, time.monotonic())
+
+    def describe(self, state: RunState) -> str:
+        """Say how far it is; ``state`` is the one it started from."""
+        if self.step == "train":
+            row = self.work.live_updates()
+            return f"{100 * (row[0] if row else state.updates) / state.total:.0f} %"
+        files = list((self.work.path / EVALUATIONS).glob("*.json"))
+        return f"evaluation {min(len(files) + 1, state.evaluations)} of {state.evaluations}"
+
+    def close(self) -> int:
+        """Note the end of the process in its log and return its exit code."""
+        code = self.process.wait()
+        mark_end(self.work.log, code)
+        return code
 
 
 @dataclass(frozen=True)
@@ -51,7 +97,7 @@ class Runner:
 
     def __init__(
         self,
-        campaign: AnyCampaign,
+        campaign: Campaign,
         folder: Path,
         *,
         jobs: int,
@@ -74,13 +120,12 @@ class Runner:
         """Run until nothing is left that can be run, or the time is up."""
         self.began = time.monotonic()
         with hold(self.folder), self._signals():
-            self.book = Book(self.campaign, self.folder)
+            self.ledger = Ledger(self.campaign, self.folder)
             write_record(self.campaign, self.folder)
-            self.book.write()
-            total = len(list(self.book))
+            self.ledger.write()
             self.display.event(
-                f"{self.campaign.name} in {self.folder}: {self.book.finished} of {total} runs "
-                f"done, {self.slots} jobs at a time"
+                f"{self.campaign.name} in {self.folder}: {self.ledger.finished} of "
+                f"{len(self.ledger)} runs done, {count(self.slots, 'job')} at a time"
             )
             try:
                 while self._start_jobs() or self.running or self._waits():
@@ -91,7 +136,7 @@ class Runner:
                     self.display.status(self._describe)
             finally:
                 self._stop_children()
-                self.book.write()
+                self.ledger.write()
             return self._conclude()
 
     def _start_jobs(self) -> bool:
@@ -100,15 +145,15 @@ class Runner:
         self.elsewhere = {path for path in self.elsewhere if self._still_elsewhere(path)}
         if self._time_is_up():
             return False
-        for run in self.book:
+        for work in self.ledger:
             if len(self.running) + len(self.elsewhere) >= self.slots:
                 break
-            mine = any(job.run.path == run.path for job in self.running)
-            step = self.book.state(run).step
-            if mine or step is None or run.waiting:
+            mine = any(job.work.path == work.path for job in self.running)
+            step = self.ledger.state(work).step
+            if mine or step is None or work.waiting:
                 continue
-            if run.path not in self.failed and run.path not in self.elsewhere:
-                started |= self._start(run, step)
+            if work.path not in self.failed and work.path not in self.elsewhere:
+                started |= self._start(work, step)
         return started
 
     def _time_is_up(self) -> bool:
@@ -117,31 +162,40 @@ class Runner:
     def _waits(self) -> bool:
         return bool(self.elsewhere) and not self._time_is_up()
 
-    def _start(self, run: PlannedRun, step: str) -> bool:
-        run.log.parent.mkdir(parents=True, exist_ok=True)
-        with run.log.open("a") as log:
+    def _start(self, work: PlannedWork, step: str) -> bool:
+        work.log.parent.mkdir(parents=True, exist_ok=True)
+        with work.log.open("a") as log:
             if not try_lock(log):
-                self.display.event(f"{run.title}: an earlier runner's job still runs, waiting")
-                self.elsewhere.add(run.path)
+                self.display.event(f"{work.title}: an earlier runner's job still runs, waiting")
+                self.elsewhere.add(work.path)
                 return False
             if step == "train":
-                clear_unstarted(run.path)
-            if not run.path.exists() and (source := find_equal(run, self.reuse)):
-                copy_run(source, run.path)
-                self.book.refresh(run)
-                self.display.event(f"{run.title}: copied from {source}")
+                clear_unstarted(work.path)
+            if self._copy_equal(work):
                 return True
-            self.running.append(start_job(run, step, log))
-        updates = self.book.state(run).updates
-        words = f"{run.verb} from {run.unit} {updates}" if step == "train" else step
-        self.display.event(f"{run.title}: {words}")
+            self.running.append(Job.start(work, step, log))
+        updates = self.ledger.state(work).updates
+        what = f"{work.verb} from {work.unit} {updates}" if step == "train" else step
+        self.display.event(f"{work.title}: {what}")
+        return True
+
+    def _copy_equal(self, work: PlannedWork) -> bool:
+        """Copy a run that is exactly what is wanted instead of training it; say whether."""
+        if work.path.exists() or not isinstance(work, PlannedRun):
+            return False
+        source = find_equal(work, self.reuse)
+        if source is None:
+            return False
+        copy_run(source, work.path)
+        self.ledger.refresh(work)
+        self.display.event(f"{work.title}: copied from {source}")
         return True
 
     def _still_elsewhere(self, path: Path) -> bool:
-        run = next(run for run in self.book if run.path == path)
-        if is_locked(run.log):
+        work = next(work for work in self.ledger if work.path == path)
+        if is_locked(work.log):
             return True
-        self.book.refresh(run)
+        self.ledger.refresh(work)
         return False
 
     def _end_jobs(self) -> None:
@@ -150,21 +204,21 @@ class Runner:
             self._end(job)
 
     def _end(self, job: Job) -> None:
-        run, code = job.run, job.close()
-        state = self.book.refresh(run)
-        self.book.write()
-        took = say_duration(time.monotonic() - job.began)
+        work, code = job.work, job.close()
+        state = self.ledger.refresh(work)
+        self.ledger.write()
+        took = duration(time.monotonic() - job.began)
         if code == 0 and state.step != job.step:
-            verb = run.verb if job.step == "train" else job.step
-            self.display.event(f"{run.title}: {verb} done in {took}")
-        elif run.setting is not None and state.diverged:
-            self.display.event(f"{run.title}: diverged after {took}, so this setting cannot win")
+            verb = work.verb if job.step == "train" else job.step
+            self.display.event(f"{work.title}: {verb} done in {took}")
+        elif work.setting is not None and state.diverged:
+            self.display.event(f"{work.title}: diverged after {took}, so this setting cannot win")
         else:
             why = "diverged" if state.diverged else f"failed with exit code {code}"
-            self.failed[run.path] = why
-            tail = "".join(f"    {line}\n" for line in read_tail(run.log, 12))
+            self.failed[work.path] = why
+            tail = "".join(f"    {line}\n" for line in read_tail(work.log, 12))
             self.display.event(
-                f"{run.title}: {job.step} {why} after {took}; {run.log} ends:\n{tail}"
+                f"{work.title}: {job.step} {why} after {took}; {work.log} ends:\n{tail}"
             )
 
     def _stop_children(self) -> None:
@@ -199,30 +253,30 @@ class Runner:
                 signal.signal(number, handler)
 
     def _describe(self) -> str:
-        parts = [f"{self.book.finished} of {len(list(self.book))} runs done"]
+        parts = [f"{self.ledger.finished} of {len(self.ledger)} runs done"]
         parts += [
-            f"{job.run.title} {job.describe(self.book.state(job.run))}" for job in self.running
+            f"{job.work.title} {job.describe(self.ledger.state(job.work))}" for job in self.running
         ]
         if self.elsewhere:
             parts.append(f"{len(self.elsewhere)} of an earlier runner")
-        left = self.book.seconds_left(self.slots)
+        left = self.ledger.seconds_left(self.slots)
         if left is not None:
-            parts.append(f"about {say_duration(left)} left")
+            parts.append(f"about {duration(left)} left")
         return "  ".join(parts)
 
     def _conclude(self) -> Outcome:
         failures = {}
-        for run in self.book:
-            state = self.book.state(run)
-            why = self.failed.get(run.path) or state.problem
-            if state.diverged and not self.book.is_finished(run):
-                why = f"diverged after update {state.updates}; see {run.path / 'nonfinite'}"
+        for work in self.ledger:
+            state = self.ledger.state(work)
+            why = self.failed.get(work.path) or state.problem
+            if state.diverged and not self.ledger.is_finished(work):
+                why = f"diverged after update {state.updates}; see {work.path / NONFINITE}"
             if why:
-                failures[run.title] = why
-        for name, arm in (self.book.sweep or {"arms": {}})["arms"].items():
+                failures[work.title] = why
+        for name, arm in (self.ledger.sweep or {"arms": {}})["arms"].items():
             if arm["complete"] and arm["chosen"] is None:
                 failures[name] = "every setting of its tuning diverged"
-        return Outcome(self.book.finished, len(list(self.book)), failures)
+        return Outcome(self.ledger.finished, len(self.ledger), failures)
 
 
 def _stop_signals() -> list[signal.Signals]:

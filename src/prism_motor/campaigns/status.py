@@ -1,88 +1,136 @@
-"""How far a campaign is, as a table of arms and seeds."""
+"""What people see of a campaign: a table of arms and seeds, and lines while it runs."""
 
 from __future__ import annotations
 
+import shutil
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from prism_motor.campaigns.book import Book
-from prism_motor.campaigns.display import say_duration
-from prism_motor.campaigns.jobs import has_failed
-from prism_motor.campaigns.locks import is_locked
-from prism_motor.campaigns.planned import PlannedRun
-from prism_motor.campaigns.planners import AnyCampaign
+from prism_motor._console import count, duration, text_table
+from prism_motor.campaigns.config import Campaign
+from prism_motor.campaigns.ledger import Ledger
+from prism_motor.campaigns.locks import LOCK, has_failed, is_locked
+from prism_motor.campaigns.work import PlannedPreparation, PlannedWork
 
 
-def describe_status(campaign: AnyCampaign, folder: Path, jobs: int) -> str:
+class Display:
+    """A status line that is rewritten on a terminal, and a line now and then elsewhere.
+
+    Args:
+        every: Seconds between status lines when the output is not a terminal.
+    """
+
+    def __init__(self, every: float = 60.0) -> None:
+        self.terminal = sys.stdout.isatty()
+        self.every = 1.0 if self.terminal else every
+        self.shown = time.monotonic() - self.every + 5.0
+        self.width = 0
+
+    def event(self, text: str) -> None:
+        """Print something that happened."""
+        self._clear()
+        print(text, flush=True)
+
+    def status(self, describe: Callable[[], str]) -> None:
+        """Show how far everything is, if it is time to."""
+        if time.monotonic() - self.shown < self.every:
+            return
+        self.shown = time.monotonic()
+        text = describe()
+        if not self.terminal:
+            print(text, flush=True)
+            return
+        self._clear()
+        text = text[: shutil.get_terminal_size().columns - 1]
+        self.width = len(text)
+        print(text, end="", flush=True)
+
+    def _clear(self) -> None:
+        if self.width:
+            print("\r" + " " * self.width + "\r", end="")
+            self.width = 0
+
+
+def describe_status(campaign: Campaign, folder: Path, jobs: int) -> str:
     """Write the state of all runs, and how long the rest will take with ``jobs`` at a time."""
-    book = Book(campaign, folder)
-    lines = [f"{campaign.name}, preset {campaign.preset}, in {folder}"]
-    if book.sweep is not None:
-        lines += ["", *_tuning_lines(book)]
-    elif book.first:
-        rows = [["demonstrations", ""], *([run.variant, _cell(book, run)] for run in book.first)]
-        lines += ["", *_aligned(rows)]
-    for variant in [variant.name for variant in campaign.variants] or [""]:
-        runs = [run for run in book.reported if run.variant == variant]
-        cells = [[_cell(book, run) for run in runs if run.arm == arm.name] for arm in campaign.arms]
-        rows = [[variant or "arm", *(f"seed {seed}" for seed in campaign.seeds)]]
-        rows += [[arm.name, *row] for arm, row in zip(campaign.arms, cells, strict=True)]
-        lines += ["", *_aligned(rows)]
-    running = is_locked(folder / ".lock")
-    lines += ["", f"{book.finished} of {len(list(book))} runs done; " + _left(book, jobs)]
-    lines.append("A runner is at work." if running else "No runner is at work.")
-    return "\n".join(lines)
+    ledger = Ledger(campaign, folder)
+    parts = [f"{campaign.name}, preset {campaign.preset}, in {folder}"]
+    if ledger.preparations:
+        parts.append(_table(_preparation_rows(ledger, ledger.preparations)))
+    if ledger.sweep is not None:
+        parts.append(_table(_tuning_rows(ledger)))
+    for variant in ledger.plan.variants:
+        runs = [run for run in ledger.reported if run.variant == variant.name]
+        rows = [[variant.name or "arm", *(f"seed {seed}" for seed in campaign.seeds)]]
+        for arm in campaign.arms:
+            cells = [_cell(ledger, run) for run in runs if run.arm == arm.name]
+            rows.append([arm.name, *cells])
+        parts.append(_table(rows))
+    running = is_locked(folder / LOCK)
+    parts.append(
+        f"{ledger.finished} of {len(ledger)} runs done; {_left(ledger, jobs)}\n"
+        + ("A runner is at work." if running else "No runner is at work.")
+    )
+    return "\n\n".join(parts)
 
 
-def _left(book: Book, jobs: int) -> str:
-    if book.finished == len(list(book)):
+def _table(rows: list[list[str]]) -> str:
+    return text_table(rows, numbers_from=len(rows[0]))
+
+
+def _left(ledger: Ledger, jobs: int) -> str:
+    if ledger.finished == len(ledger):
         return "nothing is left to do."
-    seconds = book.seconds_left(jobs)
+    seconds = ledger.seconds_left(jobs)
     if seconds is None:
         return "no training has begun, so there is no estimate yet."
-    return f"about {say_duration(seconds)} left with {jobs} jobs at a time."
+    return f"about {duration(seconds)} left with {count(jobs, 'job')} at a time."
 
 
-def _tuning_lines(book: Book) -> list[str]:
-    assert book.sweep is not None
+def _preparation_rows(ledger: Ledger, work: list[PlannedPreparation]) -> list[list[str]]:
+    rows = [[work[0].preparation.title, ""]]
+    return rows + [[one.variant or one.title, _cell(ledger, one)] for one in work]
+
+
+def _tuning_rows(ledger: Ledger) -> list[list[str]]:
+    assert ledger.sweep is not None
     rows = [["tuning", "runs", "chosen"]]
-    for name, arm in book.sweep["arms"].items():
-        runs = [run for run in book.first if run.arm == name]
-        done = sum(book.is_finished(run) for run in runs)
+    for name, arm in ledger.sweep["arms"].items():
+        runs = [run for run in ledger.tuning if run.arm == name]
+        done = sum(ledger.is_finished(run) for run in runs)
         running = sum(is_locked(run.log) for run in runs)
-        failed = sum(not book.is_finished(run) and has_failed(run.log) for run in runs)
-        words = [f"{done} of {len(runs)}"]
-        words += [
-            f"{count} {what}" for count, what in ((running, "running"), (failed, "failed")) if count
+        failed = sum(not ledger.is_finished(run) and has_failed(run.log) for run in runs)
+        parts = [f"{done} of {len(runs)}"]
+        parts += [
+            f"{number} {what}"
+            for number, what in ((running, "running"), (failed, "failed"))
+            if number
         ]
         chosen = arm["chosen"] or {}
         listed = ", ".join(f"{key} {value}" for key, value in chosen.items())
-        rows.append([name, ", ".join(words), listed or "-"])
-    return _aligned(rows)
+        rows.append([name, ", ".join(parts), listed or "-"])
+    return rows
 
 
-def _cell(book: Book, run: PlannedRun) -> str:
-    """Say in a few words how far a run is."""
-    state = book.state(run)
+def _cell(ledger: Ledger, work: PlannedWork) -> str:
+    """Say in a few words how far a piece of work is."""
+    state = ledger.state(work)
     if state.done:
         return "done"
     if state.problem:
         return "unusable"
     if state.diverged and not state.trained:
         return f"diverged at {state.updates}"
-    busy = is_locked(run.log)
-    ended = "failed" if has_failed(run.log) else "stopped"
+    busy = is_locked(work.log)
+    ended = "failed" if has_failed(work.log) else "stopped"
     if state.trained:
         word = "evaluating" if busy else "failed" if ended == "failed" else "trained"
         return f"{word}, {state.evaluated} of {state.evaluations} evaluations"
-    row = run.live_updates() if busy else None
+    row = work.live_updates() if busy else None
     if busy:
         return f"running, {100 * (row[0] if row else state.updates) / state.total:.0f} %"
     if state.updates:
         return f"{ended} at {100 * state.updates / state.total:.0f} %"
     return ended if ended == "failed" else "missing"
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    padded = (zip(row, widths, strict=True) for row in rows)
-    return ["  ".join(text.ljust(width) for text, width in row).rstrip() for row in padded]

@@ -1,9 +1,9 @@
 """The sweep before the reported runs: the same number of runs for every arm, on seeds of its own.
 
-A setting is scored by the reward per second over the last tenth of its training, mean over the
-tuning seeds. Every update adds thousands of samples to that number, so it is steadier than a final
-evaluation, it counts falls (a robot that starts anew earns less), and it costs nothing. A setting
-with a run that diverged cannot win. Of equal ones, the first in the file wins.
+A setting is scored by the domain's tuning metric over the last tenth of its training, mean over the
+tuning seeds. Thousands of samples go into that number, so it is steadier than a final evaluation,
+and it costs nothing. A setting with a run that diverged cannot win. Of equal ones, the first in the
+file wins.
 """
 
 from __future__ import annotations
@@ -12,143 +12,153 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from prism_motor.campaigns.config import Arm, Campaign, CampaignError, combinations
-from prism_motor.campaigns.plan import UNNAMED, LocomotionRun, make_run, merged
-from prism_motor.campaigns.planned import Settings
-from prism_motor.campaigns.state import RunState
+from prism_motor.campaigns.config import Arm, CampaignError, combinations
+from prism_motor.campaigns.plan import Plan
+from prism_motor.campaigns.work import PlannedRun, Settings
 from prism_motor.runs import Run, to_dict
 from prism_motor.runs.atomic import write_json
+from prism_motor.runs.layout import TUNING, TUNING_RUNS
+from prism_motor.train.config import RunConfig
 
-RESULTS = "tuning.json"
-"""The sweep and its winners, in the campaign's folder."""
+if TYPE_CHECKING:
+    from prism_motor.campaigns.ledger import RunState
 
-CRITERION = "reward per second over the last 10 % of updates, mean over tuning seeds"
+_FINAL = ("trained", "diverged")
+"""States of tuning runs that have said what they can."""
 
 
-def plan_tuning(campaign: Campaign, folder: Path) -> list[LocomotionRun]:
+def plan_tuning(plan: Plan, *, waiting: bool = False) -> list[PlannedRun]:
     """Return the tuning runs: all settings of all arms with a seed before the next seed.
 
     Arms are tuned in the first variant, and keep the winner in the others.
+
+    Args:
+        plan: The campaign in its folder.
+        waiting: Whether what they need is not prepared yet.
     """
-    tuning = campaign.tuning
-    if tuning is None:
+    campaign = plan.campaign
+    if campaign.tuning is None:
         return []
-    settings = {arm.name: _settings(campaign, arm, folder) for arm in campaign.arms}
+    bases = {arm.name: _base(plan, arm) for arm in campaign.arms}
+    settings = {arm.name: _settings(plan, arm, bases[arm.name]) for arm in campaign.arms}
     runs = []
-    for seed in tuning.seeds:
+    for seed in campaign.tuning.seeds:
         for tried in zip(*settings.values(), strict=True):
             for arm, setting in zip(campaign.arms, tried, strict=True):
-                runs.append(_tuning_run(campaign, arm, folder, setting, seed))
+                run = _tuning_run(plan, arm, bases[arm.name], setting, seed)
+                runs.append(replace(run, waiting=waiting))
     return runs
 
 
-def _tuning_run(
-    campaign: Campaign, arm: Arm, folder: Path, setting: Settings, seed: int
-) -> LocomotionRun:
-    assert campaign.tuning is not None
-    variant = (campaign.variants or (UNNAMED,))[0]
-    base = _base(campaign, arm, folder)
-    fraction = campaign.tuning.fraction
-    overrides = {
-        **merged(campaign, variant, arm),
-        "ppo.decay_samples": base.ppo.decay_samples * fraction,
-        **setting,
-        "iterations": max(1, round(base.iterations * fraction)),
-    }
+def _base(plan: Plan, arm: Arm) -> RunConfig:
+    """Return what the settings of an arm are without tuning."""
+    return plan.make_run(Path(arm.name), plan.variants[0], arm, 0, {}).config
+
+
+def _tuning_run(plan: Plan, arm: Arm, base: RunConfig, setting: Settings, seed: int) -> PlannedRun:
+    assert plan.campaign.tuning is not None
+    shorter = plan.domain.shorten(base, plan.campaign.tuning.fraction)
+    # What is tried beats what shrinks with the run, but every arm gets the same updates.
+    changes = {**shorter, **setting, "updates": shorter["updates"]}
     names = [f"{key.rpartition('.')[2]}={value}" for key, value in setting.items()]
-    place = Path("tuning") / arm.name / f"{','.join(names)}-{seed}"
-    run = make_run(campaign, folder, place, variant, arm, seed, overrides)
-    return replace(run, setting=setting)
+    place = Path(TUNING_RUNS) / arm.name / f"{','.join(names)}-{seed}"
+    return replace(plan.make_run(place, plan.variants[0], arm, seed, changes), setting=setting)
 
 
-def _base(campaign: Campaign, arm: Arm, folder: Path) -> Any:
-    variant = (campaign.variants or (UNNAMED,))[0]
-    overrides = merged(campaign, variant, arm)
-    return make_run(campaign, folder, Path(arm.name), variant, arm, 0, overrides).config
-
-
-def _settings(campaign: Campaign, arm: Arm, folder: Path) -> list[Settings]:
+def _settings(plan: Plan, arm: Arm, base: RunConfig) -> list[Settings]:
     """Return what is tried for an arm, with factors (``KEY.times``) turned into values."""
-    base = to_dict(_base(campaign, arm, folder))
+    known = to_dict(base)
     found = []
-    for combination in combinations(campaign, arm):
+    for combination in combinations(plan.campaign, arm):
         setting = {}
         for key, value in combination.items():
             plain = key.removesuffix(".times")
-            if plain != key:
-                number = _look_up(base, plain)
-                product = number * value
-                value = round(product) if isinstance(number, int) else float(f"{product:.6g}")
-            setting[plain] = value
+            setting[plain] = value if plain == key else _multiply(known, plain, value)
         found.append(setting)
     return found
 
 
-def _look_up(config: dict[str, Any], key: str) -> float:
-    value: Any = config
+def _multiply(config: dict[str, Any], key: str, factor: Any) -> float:
+    """Return a setting times a factor; whole numbers stay whole."""
+    number: Any = config
     for name in key.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CampaignError(f"The sweep multiplies {key}, which is no number but {value!r}.")
-    return value
+        number = number.get(name) if isinstance(number, dict) else None
+    for value in (number, factor):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise CampaignError(f"The sweep multiplies {key}, which is no number but {value!r}.")
+    product = number * factor
+    return round(product) if isinstance(number, int) else float(f"{product:.6g}")
 
 
-def score(run: LocomotionRun) -> float:
-    """Return the reward per second over the last tenth of a finished tuning run."""
-    rows = Run.open(run.path).metrics()
+def score(run: PlannedRun) -> float:
+    """Return the mean of the domain's tuning metric over the last tenth of a finished run."""
+    metric, _ = run.domain.tuning_metric
+    rows = [row for row in Run.open(run.path).metrics() if metric in row]
+    if not rows:
+        raise CampaignError(f"{run.path} has no {metric} in its metrics, so it cannot be scored.")
     last = rows[-max(1, len(rows) // 10) :]
-    return sum(row["reward_per_second"] for row in last) / len(last)
+    return sum(row[metric] for row in last) / len(last)
 
 
 def judge(
-    campaign: Campaign, runs: list[LocomotionRun], states: Mapping[Path, RunState]
-) -> dict[str, Any]:
+    plan: Plan, runs: list[PlannedRun], states: Mapping[Path, RunState]
+) -> dict[str, Any] | None:
     """Return the whole sweep with scores and, for arms whose runs are all done, the winner."""
-    assert campaign.tuning is not None
+    campaign = plan.campaign
+    if campaign.tuning is None:
+        return None
+    metric, higher = plan.domain.tuning_metric
     arms = {}
     for arm in campaign.arms:
-        settings: dict[str, dict[str, Any]] = {}
-        for run in (run for run in runs if run.arm == arm.name):
-            state = states[run.path]
-            row = settings.setdefault(
-                json.dumps(run.setting), {"setting": run.setting, "score": None, "runs": []}
-            )
-            row["runs"].append(
-                {
-                    "seed": run.seed,
-                    "folder": run.title,
-                    "state": state.word,
-                    "score": score(run) if state.trained else None,
-                }
-            )
-        for row in settings.values():
-            scores = [one["score"] for one in row["runs"]]
-            row["score"] = None if None in scores else sum(scores) / len(scores)
-        open_runs = [r for s in settings.values() for r in s["runs"] if r["state"] not in _FINAL]
-        scored = [row for row in settings.values() if row["score"] is not None]
-        winner = max(scored, key=lambda row: row["score"], default=None)
+        own = [run for run in runs if run.arm == arm.name]
+        settings = _score_settings(own, states)
+        complete = all(run["state"] in _FINAL for row in settings for run in row["runs"])
+        scored = [row for row in settings if row["score"] is not None]
+        best = max if higher else min
+        winner = best(scored, key=lambda row: row["score"]) if scored else None
         arms[arm.name] = {
-            "chosen": None if open_runs or winner is None else winner["setting"],
-            "complete": not open_runs,
-            "settings": list(settings.values()),
+            "chosen": winner["setting"] if complete and winner is not None else None,
+            "complete": complete,
+            "settings": settings,
         }
-    tuning = campaign.tuning
+    criterion = f"{metric.replace('_', ' ')} over the last 10 % of updates, mean over tuning seeds"
     return {
-        "criterion": CRITERION,
-        "seeds": list(tuning.seeds),
-        "fraction": tuning.fraction,
+        "criterion": criterion if higher else f"{criterion}; lower is better",
+        "seeds": list(campaign.tuning.seeds),
+        "fraction": campaign.tuning.fraction,
         "runs_per_arm": len(runs) // len(campaign.arms),
         "arms": arms,
     }
 
 
-_FINAL = ("trained", "diverged")
+def _score_settings(
+    runs: list[PlannedRun], states: Mapping[Path, RunState]
+) -> list[dict[str, Any]]:
+    """Return one row per setting of an arm: its runs, and their mean score once all have one."""
+    rows: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        state = states[run.path]
+        row = rows.setdefault(
+            json.dumps(run.setting), {"setting": run.setting, "score": None, "runs": []}
+        )
+        row["runs"].append(
+            {
+                "seed": run.seed,
+                "folder": run.title,
+                "state": state.word,
+                "score": score(run) if state.trained else None,
+            }
+        )
+    for row in rows.values():
+        scores = [one["score"] for one in row["runs"]]
+        row["score"] = None if None in scores else sum(scores) / len(scores)
+    return list(rows.values())
 
 
 def write_results(folder: Path, results: dict[str, Any]) -> None:
     """Write the sweep, if it changed."""
-    file = folder / RESULTS
+    file = folder / TUNING
     if not file.is_file() or file.read_text() != json.dumps(results, indent=2) + "\n":
         write_json(file, results)

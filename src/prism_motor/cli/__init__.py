@@ -8,9 +8,10 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from prism_motor._checks import check_choice
 from prism_motor._errors import PrismError
 from prism_motor._extras import missing_extra
-from prism_motor.cli.commands import COMMANDS, RENAMED, Command, describe
+from prism_motor.cli.commands import COMMANDS, RENAMED, Command, all_commands, describe
 
 # What a full disk, a wrong path or missing permissions raise; other OSErrors are bugs.
 _SYSTEM_ERRORS = (
@@ -83,11 +84,10 @@ def _dispatch(words: list[str]) -> None:
 
 def find(name: str) -> Command:
     """Return a subcommand by name, or raise an error that names the nearest one."""
-    from prism_motor._checks import check_choice
-
-    if name not in COMMANDS:
-        check_choice("command", name, COMMANDS)
-    return COMMANDS[name]
+    if name in COMMANDS:
+        return COMMANDS[name]
+    known = all_commands()
+    return known[check_choice("command", name, known)]
 
 
 def _fail(message: str) -> None:

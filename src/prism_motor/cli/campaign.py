@@ -2,46 +2,101 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
 
+from prism_motor._checks import check_choice, check_size
+from prism_motor._console import available_cores, count
 from prism_motor._errors import InputError
+from prism_motor.cli.flags import parse
 
 if TYPE_CHECKING:
-    from prism_motor.campaigns.planners import AnyCampaign
+    from prism_motor.campaigns.config import Campaign
+
+_USAGE = """usage: prism campaign run FILE [OPTIONS]      run what is missing
+       prism campaign status FILE [OPTIONS]   show how far it is
+       prism campaign report FILE [OPTIONS]   write its page
+
+FILE is a TOML file, the folder of a campaign, or a campaign that prism comes with:
+{names}."""
 
 
-def run(
-    file: Positional[str],
-    preset: str | None = None,
-    out: Path | None = None,
-    jobs: int | None = None,
-    until: str | None = None,
-    reuse: tuple[Path, ...] = (),
-) -> None:
-    """Run what is missing of a campaign; what was cut goes on, what is done stays.
+@dataclass(frozen=True)
+class CampaignOptions:
+    """Which campaign."""
+
+    file: Positional[str]
+    """A TOML file, the name of a campaign that prism comes with, or a campaign's folder."""
+    preset: str | None = None
+    """Preset to use instead of the file's."""
+    out: Path | None = None
+    """The campaign's folder; default campaigns/NAME-PRESET."""
+
+
+@dataclass(frozen=True)
+class RunOptions(CampaignOptions):
+    """How a campaign is run."""
+
+    jobs: int | None = None
+    """Child processes at a time, one thread each; default: the number of cores."""
+    until: str | None = None
+    """Start no new job after this time, e.g. 45m or 1h30m."""
+    reuse: tuple[Path, ...] = ()
+    """Folders of other campaigns: their runs that are exactly what is wanted are copied."""
+
+
+@dataclass(frozen=True)
+class StatusOptions(CampaignOptions):
+    """How the time left is estimated."""
+
+    jobs: int | None = None
+    """Jobs at a time that the estimate counts with; default: the number of cores."""
+
+
+@dataclass(frozen=True)
+class ReportOptions(CampaignOptions):
+    """What the page compares."""
+
+    reference: str | None = None
+    """Arm that the others are compared with; default: mlp-matched, else the first one."""
+
+
+def campaign(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
+    """Run, watch or report a campaign; see ``prism campaign --help``.
 
     Args:
-        file: A TOML file, the name of a campaign that prism comes with, or a campaign's folder.
-        preset: Preset to use instead of the file's.
-        out: The campaign's folder; default campaigns/NAME-PRESET.
-        jobs: Child processes at a time, one thread each; default: the number of cores.
-        until: Start no new job after this time, e.g. 45m or 1h30m.
-        reuse: Folders of other campaigns: their runs that are exactly what is wanted are copied.
+        arguments: What was typed after ``prism campaign``.
+        plugins: Modules of the user, which become part of the runs' settings.
     """
-    from prism_motor.campaigns.runner import Runner
-    from prism_motor.nn.checks import check_size
+    from prism_motor.campaigns.files import library
 
-    seconds = None if until is None else _parse_duration(until)
-    slots = check_size("prism campaign", "--jobs", _cores() if jobs is None else jobs)
-    campaign, folder = _find(file, preset, out)
-    runner = Runner(campaign, folder, jobs=slots, until=seconds, reuse=reuse)
+    words = list(arguments)
+    if not words or words[0].startswith("-"):
+        print(_USAGE.format(names=", ".join(library())))
+        sys.exit(0 if words and words[0] in ("-h", "--help") else 2)
+    name = words.pop(0)
+    kind, function = _COMMANDS[check_choice("command of prism campaign", name, _COMMANDS)]
+    description = str(function.__doc__).partition("\n")[0]
+    options = parse(kind, words, prog=f"prism campaign {name}", description=description)
+    function(options, plugins)
+
+
+def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
+    """Run what is missing of a campaign; what was cut goes on, what is done stays."""
+    from prism_motor.campaigns.runner import Runner
+
+    seconds = None if options.until is None else parse_duration(options.until)
+    jobs = available_cores() if options.jobs is None else options.jobs
+    check_size("prism campaign", "--jobs", jobs)
+    found, folder = _find(options, plugins)
+    runner = Runner(found, folder, jobs=jobs, until=seconds, reuse=options.reuse)
     try:
         outcome = runner.run()
     except KeyboardInterrupt:
@@ -58,80 +113,50 @@ def run(
         sys.exit(1)
 
 
-def status(
-    file: Positional[str],
-    preset: str | None = None,
-    out: Path | None = None,
-    jobs: int | None = None,
-) -> None:
-    """Show how far a campaign is: arms, seeds, evaluations, tuning, time left.
-
-    Args:
-        file: A TOML file, the name of a campaign that prism comes with, or a campaign's folder.
-        preset: Preset to use instead of the file's.
-        out: The campaign's folder; default campaigns/NAME-PRESET.
-        jobs: Jobs at a time that the estimate counts with; default: the number of cores.
-    """
+def status(options: StatusOptions, plugins: Sequence[str] = ()) -> None:
+    """Show how far a campaign is: arms, seeds, evaluations, tuning, time left."""
     from prism_motor.campaigns.status import describe_status
 
-    campaign, folder = _find(file, preset, out)
-    print(describe_status(campaign, folder, jobs or _cores()))
+    found, folder = _find(options, plugins)
+    print(describe_status(found, folder, options.jobs or available_cores()))
 
 
-def report(
-    file: Positional[str],
-    preset: str | None = None,
-    out: Path | None = None,
-    reference: str | None = None,
-) -> None:
-    """Write the page of a campaign: tables, curves, the tuning, and what is still missing.
+def report(options: ReportOptions, plugins: Sequence[str] = ()) -> None:
+    """Write the page of a campaign: tables, curves, the tuning, and what is still missing."""
+    from prism_motor.campaigns.files import report_campaign
 
-    Args:
-        file: A TOML file, the name of a campaign that prism comes with, or a campaign's folder.
-        preset: Preset to use instead of the file's.
-        out: The campaign's folder; default campaigns/NAME-PRESET. The page is its report.html.
-        reference: Arm that the others are compared with; default: mlp-larger or mlp, else the first
-            one.
-    """
-    from prism_motor.nn.checks import check_choice
-    from prism_motor.report import write_report
-
-    campaign, folder = _find(file, preset, out)
-    names = [arm.name for arm in campaign.arms]
-    default = next(
-        (name for name in ("mlp-matched", "mlp-larger", "mlp") if name in names), names[0]
-    )
+    found, folder = _find(options, plugins)
     words = ["prism", "campaign", "report", str(folder)]
-    words += ["--reference", reference] if reference else []
-    made = write_report(
-        folder,
-        reference=check_choice("arm", reference or default, names),
-        title=f"{campaign.name}, {campaign.preset}",
-        intro=campaign.description,
-        command=shlex.join(words),
-    )
+    words += ["--reference", options.reference] if options.reference else []
+    made = report_campaign(found, folder, options.reference, command=shlex.join(words))
     print(made.summary)
     for chapter in made.chapters:
         if chapter.findings:
             print(chapter.title)
-            print("\n".join(f"- {who}{what}" for who, what in chapter.findings))
+            print("\n".join(f"- {subject}{finding}" for subject, finding in chapter.findings))
     if made.problems:
-        print(f"{len(made.problems)} things are missing or were left out; the page lists them.")
+        verb = "is missing or was" if len(made.problems) == 1 else "are missing or were"
+        print(f"{count(len(made.problems), 'thing')} {verb} left out; the page lists them.")
     print(made.page)
 
 
-def _find(file: str, preset: str | None, out: Path | None) -> tuple[AnyCampaign, Path]:
+_COMMANDS = {
+    "run": (RunOptions, run),
+    "status": (StatusOptions, status),
+    "report": (ReportOptions, report),
+}
+
+
+def _find(options: CampaignOptions, plugins: Sequence[str]) -> tuple[Campaign, Path]:
     from prism_motor.campaigns.files import find_campaign
 
-    campaign, folder = find_campaign(file, preset)
-    return campaign, out or folder or Path("campaigns") / f"{campaign.name}-{campaign.preset}"
+    found, folder = find_campaign(options.file, options.preset)
+    found = replace(found, plugins=tuple(dict.fromkeys((*found.plugins, *plugins))))
+    default = Path("campaigns") / f"{found.name}-{found.preset}"
+    return found, options.out or folder or default
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-
-
-def _parse_duration(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Read a duration like ``45m``, ``1h30m`` or ``90s``."""
     parts = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text)
     if not text or parts is None:

@@ -26,7 +26,9 @@ class Command:
         import tyro
 
         function = resolve(f"prism_motor.cli.{self.place}")
-        if self.raw:
+        if self.group == _LOOK and self.raw:
+            function(name, words)
+        elif self.raw:
             function(words, plugins)
         else:
             tyro.cli(function, args=list(words), prog=f"prism {name}")
@@ -60,6 +62,18 @@ COMMANDS: dict[str, Command] = {
 }
 """Subcommands by name."""
 
+
+def all_commands() -> dict[str, Command]:
+    """Return all subcommands: those of the table, and one per study, a user's among them."""
+    from prism_motor.analysis.study import STUDIES
+
+    studies = {
+        name: Command(_LOOK, study.summary, "study:study", raw=True)
+        for name, study in STUDIES.items()
+    }
+    return {**COMMANDS, **studies}
+
+
 RENAMED = {"keep": "archive", "demos": "record"}
 """Former names of subcommands."""
 
@@ -75,7 +89,7 @@ def describe() -> str:
         lines += ["", f"{group}:"]
         lines += [
             f"  {name:<10} {command.help}"
-            for name, command in COMMANDS.items()
+            for name, command in all_commands().items()
             if command.group == group
         ]
     lines += [

@@ -13,11 +13,11 @@ def demo(out: Path = Path("outputs/demo"), updates: int = 300) -> None:
     A second call goes on where the first one ended, and only shows what is done.
 
     Args:
-        out: Folder for runs, films and the page.
-        updates: Policy updates of each policy, about one a second.
+        out: Folder for runs, videos and the page.
+        updates: Updates of each policy, about one per second.
     """
+    from prism_motor._checks import check_size
     from prism_motor.campaigns.demo import DemoConfig, run_demo
-    from prism_motor.nn.checks import check_size
     from prism_motor.report import text_table
 
     config = DemoConfig(updates=check_size("prism demo", "--updates", updates))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_motor._console import Progress, count
-from prism_motor.cli._shipped import writable
 from prism_motor.cli.flags import parse_together
 from prism_motor.domains import DOMAINS, open_run
+from prism_motor.runs.shipped import writable
 
 _USAGE = """usage: prism eval RUN [--conditions NAMES] [--seeds NUMBERS] [OPTIONS]
 

@@ -24,8 +24,8 @@ def report(
         reference: Arm that the others are compared with; default: mlp-matched.
         title: Heading of the page; default: the folder's name.
     """
-    from prism_motor.report import text_table, write_report
     from prism_motor._console import count
+    from prism_motor.report import text_table, write_report
 
     command = ["prism", "report", str(folder)]
     command += ["--out", str(out)] if out else []

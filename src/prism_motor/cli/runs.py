@@ -25,9 +25,8 @@ def export(
             there is replaced.
         checkpoint: Which checkpoint; default: the newest.
     """
-    from prism_motor.cli._shipped import writable
     from prism_motor.domains import open_run
-    from prism_motor.runs.shipped import resolve
+    from prism_motor.runs.shipped import resolve, writable
 
     _, domain, _ = open_run(run)
     print("\n".join(domain.export(resolve(run) if out else writable(run), out, checkpoint)))

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tyro.conf import Positional
+
 from prism_motor._checks import check_size
 from prism_motor._console import available_cores, count, duration
 from prism_motor._errors import InputError
@@ -258,7 +260,7 @@ def run_training(
         disconnect()
 
 
-def replay(dump: Path) -> None:
+def replay(dump: Positional[Path]) -> None:
     """Repeat the update that diverged, from the dump that was written for it.
 
     Args:

@@ -99,10 +99,10 @@ def video(
         checkpoint: Which checkpoint; default: the newest.
         primitives: Draw simple shapes even where a package with meshes of the robot is installed.
     """
-    from prism_motor.cli._shipped import writable
     from prism_motor.locomotion.policy import load_policy
     from prism_motor.locomotion.video import Film, VideoConfig
     from prism_motor.runs.layout import VIDEOS
+    from prism_motor.runs.shipped import writable
     from prism_motor.sim.video_files import check_file, write_video
 
     chosen = None if command == "random" else command

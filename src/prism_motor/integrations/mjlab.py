@@ -60,6 +60,10 @@ class PrismModelCfg(RslRlModelCfg):
     """Bounded mode for half precision."""
 
 
+GatedModelCfg = PrismModelCfg
+"""The former name of :class:`PrismModelCfg`."""
+
+
 @dataclass
 class ResidualModelCfg(RslRlModelCfg):
     """The actor of the paper's Table 1 (:class:`prism_motor.nn.ResidualActorConfig`)."""

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from prism_motor.runs import Run
     from prism_motor.train.distributed import Rank
 
+_EVALUATION_COST = 0.4
+"""Cost of a control step of an evaluation, in control steps of training."""
+
 
 class LocomotionDomain(Domain):
     """Legged robots that learn by PPO on rsl_rl."""
@@ -82,6 +85,18 @@ class LocomotionDomain(Domain):
     def flags(self, preset: str, arm: str) -> LocomotionConfig:
         """Return the settings whose fields are flags: those of what a control matches."""
         return make_config(preset, self.arm_name(arm), match=False)
+
+    def shorten(self, config: LocomotionConfig, fraction: float) -> dict[str, Any]:
+        """Let the learning rate fall as much as in a whole run."""
+        decay = config.ppo.decay_samples * fraction
+        return {**super().shorten(config, fraction), "ppo.decay_samples": decay}
+
+    def guess_evaluation(
+        self, config: LocomotionConfig, evaluation: WalkingEvaluation, update: float
+    ) -> float:
+        """Guess from the number of control steps, which cost less than in training."""
+        steps = evaluation.envs * evaluation.episodes * config.task.episode_steps
+        return _EVALUATION_COST * steps * update / config.samples_per_update
 
     def summary(self, trainer: Trainer) -> str:
         """Say what is trained, with how many environments."""
@@ -188,22 +203,18 @@ class _WalkingEvaluator:
         from prism_motor.locomotion.evaluation import Protocol, evaluate
 
         # The policy is small, and one thread keeps its rounding the same everywhere.
-        before = torch.get_num_threads()
         torch.set_num_threads(1)
-        try:
-            note(
-                *evaluate(
-                    self.policy,
-                    self.policy.config.task,
-                    condition,
-                    seed=seed,
-                    protocol=Protocol(self.evaluation.envs, self.evaluation.episodes),
-                    threads=self.evaluation.threads,
-                    report=report,
-                )
+        note(
+            *evaluate(
+                self.policy,
+                self.policy.config.task,
+                condition,
+                seed=seed,
+                protocol=Protocol(self.evaluation.envs, self.evaluation.episodes),
+                threads=self.evaluation.threads,
+                report=report,
             )
-        finally:
-            torch.set_num_threads(before)
+        )
 
     def close(self) -> None:
         """Nothing is open."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from prism_motor._checks import check_choice, check_size
 from prism_motor._errors import InputError
-from prism_motor.manipulation.perturbations import find_perturbation
+from prism_motor.manipulation.rollout import find_perturbation
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
 

@@ -6,8 +6,7 @@ from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations, load_demonstrations
 from prism_motor.manipulation.diffusion.network import make_policy_config
 from prism_motor.manipulation.environment import Environment
-from prism_motor.manipulation.make import make_environment
-from prism_motor.manipulation.tasks import find_task
+from prism_motor.manipulation.tasks import find_task, make_environment
 
 
 def environment_of(config: ManipulationConfig, stiffness: float | None = None) -> Environment:

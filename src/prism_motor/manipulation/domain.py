@@ -1,4 +1,4 @@
-"""Handling as a domain: what the rest of the package asks about runs that learn from demonstrations."""
+"""Handling as a domain: what the package asks about runs that learn from demonstrations."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor._errors import InputError
-from prism_motor.domains import Domain, Evaluator, Key, Trainer
-from prism_motor.manipulation.config import HandlingEvaluation, ManipulationConfig
+from prism_motor.domains import Domain, Evaluator, Key, Preparation, Trainer
+from prism_motor.manipulation.config import HandlingEvaluation, HandlingTask, ManipulationConfig
+from prism_motor.manipulation.demonstrations.preparation import DemonstrationSettings
 from prism_motor.manipulation.episodes import EpisodeFiles, EpisodeRunner, HandlingEpisode
-from prism_motor.manipulation.perturbations import PERTURBATIONS, find_perturbation
 from prism_motor.manipulation.presets import ARMS, PRESETS, make_config
 from prism_motor.manipulation.reporting import MEASURES, HandlingReport
+from prism_motor.manipulation.rollout import PERTURBATIONS, find_perturbation
 from prism_motor.runs.layout import PRETRAINED
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.diffusion.policy import Policy
     from prism_motor.runs import Run
     from prism_motor.train.distributed import Rank
+
+_EPISODE_SECONDS = 5.0
+"""Length of an evaluated episode, until one was measured."""
 
 
 class ManipulationDomain(Domain):
@@ -34,9 +38,12 @@ class ManipulationDomain(Domain):
     conditions = tuple(PERTURBATIONS)
     measures = MEASURES
     weights = "policy."
+    weights_extra = ("statistics/",)
     tuning_metric = ("loss", False)
+    preparation = DemonstrationSettings
     presets = PRESETS
     arms = tuple(ARMS)
+    can_train_longer = False  # the cosine of the learning rate would rise again
     default_preset = "state"
     short_flags: ClassVar[Mapping[str, str]] = {"--suite": "--task.suite", "--task": "--task.name"}
     renamed_flags: ClassVar[Mapping[str, str]] = {"--conditioner": "--arm", "--steps": "--updates"}
@@ -97,8 +104,37 @@ class ManipulationDomain(Domain):
         return replace(config, task=task, demos=demos)
 
     def planned(self, config: ManipulationConfig) -> ManipulationConfig:
-        """Return the settings without what only the task knows."""
-        return replace(config, task=replace(config.task, state=0, objects=0, action=0, cameras=()))
+        """Return the settings with the task's name and without what only the task knows."""
+        from prism_motor.manipulation.tasks import find_task
+
+        name = find_task(config.task.suite, config.task.name).name
+        task = HandlingTask(suite=config.task.suite, name=name)
+        return replace(config, task=task)
+
+    def upgrade_campaign(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Read tasks as variants, and the size of an MLP as part of its arm."""
+        from prism_motor.manipulation.demonstrations.preparation import upgrade_campaign
+
+        return upgrade_campaign(data)
+
+    def preparations(
+        self, settings: Any, folder: Path, configs: Mapping[str, Sequence[Any]]
+    ) -> Mapping[str, Preparation]:
+        """Record demonstrations for every variant that names none."""
+        from prism_motor.manipulation.demonstrations.preparation import plan_demonstrations
+
+        return plan_demonstrations(settings, folder, configs)
+
+    def shorten(self, config: ManipulationConfig, fraction: float) -> dict[str, Any]:
+        """Shorten the warm-up too; the learning rate falls over all updates anyway."""
+        warmup = round(config.optimiser.warmup * fraction)
+        return {**super().shorten(config, fraction), "optimiser.warmup": warmup}
+
+    def guess_evaluation(
+        self, config: ManipulationConfig, evaluation: HandlingEvaluation, update: float
+    ) -> float:
+        """Guess from the number of episodes."""
+        return _EPISODE_SECONDS * evaluation.episodes
 
     def run_name(self, config: ManipulationConfig) -> str:
         """Return SUITE-TASK-PRESET-ARM-SEED."""

@@ -1,17 +1,31 @@
-"""What every manipulation environment offers, whatever simulator is behind it."""
+"""What every manipulation environment offers, and who acts in it.
+
+A suite (:mod:`prism_motor.manipulation.tasks`) makes environments and experts; everything else
+knows the classes of this file alone. Most environments are easiest written as a
+:class:`BasicEnvironment`: four short methods, and episodes are counted, seeded and checked for you.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor.manipulation.tasks import Task
+from prism_motor._errors import InputError
+from prism_motor.nn.checks import check_size
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.tasks import Task
 
 Array = NDArray[np.float64]
 Image = NDArray[np.uint8]
+
+_EVALUATION, _RANDOM = 0, 1
+"""Streams of random numbers: the fixed initial states and all other resets never meet."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +41,11 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Step:
+class Transition:
     """What one control step led to."""
 
     observation: Observation
+    """What is seen after it."""
     success: bool
     """Whether the task is solved now."""
     timeout: bool
@@ -39,38 +54,42 @@ class Step:
 
 @dataclass(frozen=True)
 class Physics:
-    """Physical quantities at the end of a control step, in world coordinates and SI units."""
+    """Physical quantities at the end of a control step, in world coordinates and SI units.
+
+    Only the position is required; what a simulator does not have stays zero or empty.
+    """
 
     position: Array
     """End effector (3)."""
-    quaternion: Array
+    quaternion: Array = field(default_factory=lambda: np.array([1.0, 0.0, 0.0, 0.0]))
     """End effector, w x y z (4)."""
-    velocity: Array
+    velocity: Array = field(default_factory=lambda: np.zeros(6))
     """End effector: linear, then angular (6)."""
-    jacobian: Array
+    jacobian: Array = field(default_factory=lambda: np.zeros((6, 0)))
     """Of the end effector: linear, then angular, per arm joint (6 x joints); empty (6 x 0) where a
     mocap body moves the arm."""
-    joint_positions: Array
+    joint_positions: Array = field(default_factory=lambda: np.zeros(0))
     """Arm joints."""
-    joint_velocities: Array
+    joint_velocities: Array = field(default_factory=lambda: np.zeros(0))
     """Arm joints."""
-    joint_torques: Array
+    joint_torques: Array = field(default_factory=lambda: np.zeros(0))
     """Of the actuators of the arm joints."""
-    bias_torques: Array
+    bias_torques: Array = field(default_factory=lambda: np.zeros(0))
     """What gravity, Coriolis and centrifugal forces ask of the arm joints."""
-    contact_force: Array
+    contact_force: Array = field(default_factory=lambda: np.zeros(3))
     """Sum of the contact forces on the hand and its fingers (3)."""
-    largest_force: float
+    largest_force: float = 0.0
     """Largest norm of the contact force on any one body of the hand."""
 
 
-class Environment(Protocol):
+class Environment(ABC):
     """One simulated scene with one arm."""
 
     task: Task
     state_names: tuple[str, ...]
     object_names: tuple[str, ...]
     action_names: tuple[str, ...]
+    """An action called ``gripper`` opens and closes the fingers; the others move the hand."""
     cameras: tuple[str, ...]
     image_size: int
     control_seconds: float
@@ -78,27 +97,163 @@ class Environment(Protocol):
     initial_states: int
     """How many fixed initial states there are; they are for evaluation alone."""
 
+    @abstractmethod
     def reset(
         self, *, seed: int | None = None, initial_state: int | None = None, images: bool = True
     ) -> Observation:
         """Start an episode, at random from ``seed`` or at one of the fixed initial states."""
-        ...
 
-    def step(self, action: NDArray[np.floating], *, images: bool = True) -> Step:
+    @abstractmethod
+    def step(self, action: NDArray[np.floating], *, images: bool = True) -> Transition:
         """Apply one action in [-1, 1]; draw images only when they are asked for.
 
         Going on after success or after the horizon is allowed.
         """
-        ...
 
+    @abstractmethod
     def physics(self) -> Physics:
         """Measure physical quantities now."""
-        ...
+
+    @abstractmethod
+    def commanded_pose(self, before: Physics, action: NDArray[np.floating]) -> tuple[Array, Array]:
+        """Return position and quaternion (w x y z) that the last step commanded the hand to reach.
+
+        Args:
+            before: Measured before that step.
+            action: What was executed.
+        """
 
     def frame(self, size: int = 256) -> Image:
-        """Draw the first camera at ``size``, for films."""
+        """Draw the first camera at ``size``, for videos."""
+        raise InputError(f"{self.task.suite} has no camera for videos.")
+
+    def close(self) -> None:  # noqa: B027  # most have nothing to free
+        """Free the simulator and its renderer."""
+
+    def check_initial_state(self, number: int | None) -> None:
+        """Raise unless there is a fixed initial state of that number; none is fine."""
+        if number is not None and not 0 <= number < self.initial_states:
+            raise InputError(
+                f"{self.task.key} has initial states 0 to {self.initial_states - 1}, got {number}."
+            )
+
+    def check_action(self, action: NDArray[np.floating]) -> None:
+        """Raise unless an action has the right size and is finite."""
+        count = len(self.action_names)
+        if action.shape != (count,):
+            raise InputError(
+                f"An action of {self.task.suite} has {count} values, got shape {action.shape}."
+            )
+        if not np.isfinite(action).all():
+            raise InputError(f"An action must be finite, got {action}.")
+
+
+class BasicEnvironment(Environment):
+    """An environment from four methods: place, advance, observe and physics.
+
+    Set ``state_names``, ``object_names``, ``action_names`` and ``control_seconds`` as class
+    attributes or before the first reset. Episodes follow from their seed alone as long as
+    :meth:`place` draws from the generator it is given and leaves nothing of the last episode.
+
+    Args:
+        task: Which task.
+        cameras: Which cameras are drawn.
+        image_size: Side of the square images, pixels.
+        seed: Seed of resets that are given none.
+    """
+
+    initial_states = 50
+
+    def __init__(
+        self, task: Task, *, cameras: Sequence[str] = (), image_size: int = 128, seed: int = 0
+    ) -> None:
+        self.task = task
+        self.cameras = tuple(cameras)
+        self.image_size = check_size(type(self).__name__, "image_size", image_size)
+        self._seeds = np.random.default_rng(seed)
+        self._steps = 0
+
+    @abstractmethod
+    def place(self, random: np.random.Generator) -> None:
+        """Put everything where an episode begins."""
+
+    @abstractmethod
+    def advance(self, action: NDArray[np.float32]) -> bool | np.bool_:
+        """Simulate one control step; return whether the task is solved now."""
+
+    @abstractmethod
+    def observe(self, images: bool) -> Observation:
+        """Return what a policy may see now, with images where they are asked for."""
+
+    def reset(
+        self, *, seed: int | None = None, initial_state: int | None = None, images: bool = True
+    ) -> Observation:
+        """Start an episode, at random from ``seed`` or at one of the fixed initial states."""
+        self.check_initial_state(initial_state)
+        if initial_state is not None:
+            entropy = [_EVALUATION, initial_state]
+        else:
+            entropy = [_RANDOM, int(self._seeds.integers(2**62)) if seed is None else seed]
+        self.place(np.random.default_rng([*entropy, self.task.index]))
+        self._steps = 0
+        return self.observe(images)
+
+    def step(self, action: NDArray[np.floating], *, images: bool = True) -> Transition:
+        """Apply one action in [-1, 1]; draw images only when they are asked for."""
+        action = np.asarray(action, dtype=np.float32)
+        self.check_action(action)
+        success = self.advance(np.clip(action, -1.0, 1.0))
+        self._steps += 1
+        return Transition(self.observe(images), bool(success), self._steps >= self.task.horizon)
+
+
+class NoExpertError(InputError):
+    """A task has no scripted expert."""
+
+
+class Expert(ABC):
+    """A scripted policy that looks at the privileged state of the environment it was made for.
+
+    :func:`prism_motor.manipulation.tasks.make_expert` returns the one of an environment.
+
+    Args:
+        environment: What it acts in and looks into.
+    """
+
+    def __init__(self, environment: Any) -> None:
+        self.environment = environment
+
+    def reset(self) -> None:  # noqa: B027  # many have nothing to forget
+        """Forget the last episode; called after every reset of the environment."""
+
+    @abstractmethod
+    def act(self) -> NDArray[np.floating]:
+        """Return the next action, in [-1, 1], for the state the environment is in now."""
+
+
+class HandlingActor(Protocol):
+    """A policy while it acts in one episode."""
+
+    def reset(self, seed: int) -> None:
+        """Begin an episode; whatever is random in it follows from ``seed``."""
         ...
 
-    def close(self) -> None:
-        """Free the simulator and its renderer."""
+    def wants_images(self) -> bool:
+        """Say whether the images of the next observation will be looked at."""
+        ...
+
+    def act(self, observation: Observation) -> NDArray[np.floating]:
+        """Return the next action."""
+        ...
+
+
+class Corrector(Protocol):
+    """Changes the actions of any policy while they are executed."""
+
+    def reset(self, seed: int) -> None:
+        """Begin an episode; whatever is random in it follows from ``seed``."""
+        ...
+
+    def correct(self, action: NDArray[np.floating], physics: Physics) -> NDArray[np.floating]:
+        """Return the action to execute, given what is measured before it."""
         ...

@@ -16,8 +16,7 @@ from prism_motor.manipulation.config import HandlingEvaluation
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import Policy, PolicyActor, load_policy
 from prism_motor.manipulation.environment import Environment, Image
-from prism_motor.manipulation.perturbations import find_perturbation
-from prism_motor.manipulation.rollout import Outcome, run_episode
+from prism_motor.manipulation.rollout import HandlingOutcome, find_perturbation, run_episode
 from prism_motor.runs.layout import EVALUATIONS, VIDEOS
 
 SEEDS_APART = 1000
@@ -25,7 +24,7 @@ SEEDS_APART = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class HandlingEpisode(Outcome):
+class HandlingEpisode(HandlingOutcome):
     """One evaluated episode."""
 
     KEY: ClassVar = ("initial_state",)
@@ -82,7 +81,7 @@ class EpisodeRunner:
         self.evaluation, self.files = evaluation, files
         self.corrector = find_corrector(evaluation.corrector)
 
-    def __call__(self, episode: pool.Episode) -> HandlingEpisode:
+    def __call__(self, episode: pool.EpisodeJob) -> HandlingEpisode:
         """Run from one initial state; traces and videos are written here."""
         state = episode.initial_state
         assert state is not None
@@ -96,7 +95,7 @@ class EpisodeRunner:
             perturbation=self.perturbation,
             corrector=self.corrector,
             linger=self.evaluation.linger,
-            film=images.append if filmed else None,
+            on_frame=images.append if filmed else None,
         )
         if self.evaluation.traces:
             _write_arrays(self.files.trace(state), asdict(trace))

@@ -1,39 +1,99 @@
-"""One episode of a policy in an environment, measured."""
+"""One episode of a policy in an environment: disturbed as asked for, and measured.
+
+The paper reports a position and an orientation error without saying against what. Here both are
+tracking errors: at the end of every control step, the distance between the pose that the executed
+action commanded and the pose that was reached. An arm that is pushed away, stopped by contact or
+driven by jerky actions shows in them, whatever the task is.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor.manipulation.contact.traces import ContactTrace, TraceRecorder
-from prism_motor.manipulation.corrector import Corrector
-from prism_motor.manipulation.environment import Environment, Image, Observation
-from prism_motor.manipulation.perturbations import Disturber, Perturbation
-from prism_motor.manipulation.tracking import commanded_pose, orientation_error, position_error
-
-
-class Actor(Protocol):
-    """A policy while it acts in one episode."""
-
-    def reset(self, seed: int) -> None:
-        """Begin an episode; whatever is random in it follows from ``seed``."""
-        ...
-
-    def wants_images(self) -> bool:
-        """Say whether the images of the next observation will be looked at."""
-        ...
-
-    def act(self, observation: Observation) -> NDArray[np.floating]:
-        """Return the next action."""
-        ...
+from prism_motor.manipulation.contact import ContactTrace, TraceRecorder
+from prism_motor.manipulation.environment import (
+    Array,
+    Corrector,
+    Environment,
+    HandlingActor,
+    Image,
+    Observation,
+)
+from prism_motor.nn.checks import check_choice
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Perturbation:
+    """How an evaluation is disturbed; noise is Gaussian and drawn anew at every step."""
+
+    delay: int = 0
+    """Control steps that actions come late; until the first arrives, zeros are executed."""
+    state_noise: float = 0.0
+    """Standard deviation on every value of proprioception, in its own unit (m, rad)."""
+    image_noise: float = 0.0
+    """Standard deviation on every pixel and channel, whose range is 0 to 1."""
+
+
+PERTURBATIONS: dict[str, Perturbation] = {
+    "none": Perturbation(),
+    "delay": Perturbation(delay=1),
+    "proprioception": Perturbation(state_noise=0.01),
+    "image": Perturbation(image_noise=0.05),
+    "combined": Perturbation(delay=1, state_noise=0.01, image_noise=0.03),
+}
+"""The conditions of the paper by name."""
+
+
+def find_perturbation(name: str) -> Perturbation:
+    """Return a perturbation by name."""
+    return PERTURBATIONS[check_choice("condition", name, PERTURBATIONS)]
+
+
+class Disturber:
+    """Applies a perturbation to one episode; the same seed gives every policy the same noise.
+
+    Args:
+        perturbation: What to apply.
+        seed: Seed of the episode's noise.
+    """
+
+    def __init__(self, perturbation: Perturbation, seed: int) -> None:
+        self.perturbation = perturbation
+        # One stream per kind of noise: whether images are drawn or not leaves the other as it is.
+        self._state, self._image = (np.random.default_rng([seed, kind]) for kind in range(2))
+        self._late: deque[NDArray[np.floating]] = deque()
+
+    def observe(self, observation: Observation) -> Observation:
+        """Return what the policy gets to see."""
+        noise, state = self.perturbation.state_noise, observation.state
+        if noise:
+            drawn = self._state.standard_normal(state.shape)
+            state = (state + noise * drawn).astype(np.float32)
+        images = {camera: self._add_noise(image) for camera, image in observation.images.items()}
+        return replace(observation, state=state, images=images)
+
+    def execute(self, action: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return what is executed now that the policy wants ``action``."""
+        self._late.append(action)
+        if len(self._late) <= self.perturbation.delay:
+            return np.zeros_like(action)
+        return self._late.popleft()
+
+    def _add_noise(self, image: Image) -> Image:
+        noise = self.perturbation.image_noise
+        if not noise:
+            return image
+        noisy = image / 255 + noise * self._image.standard_normal(image.shape)
+        return np.rint(255 * np.clip(noisy, 0, 1)).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class HandlingOutcome:
     """What is measured of an episode, up to success or the horizon."""
 
     success: bool
@@ -53,9 +113,23 @@ def smoothness(actions: NDArray[np.floating]) -> float:
     return float(np.square(np.diff(actions, axis=0)).mean()) if len(actions) > 1 else 0.0
 
 
+def position_error(one: Array, other: Array) -> float:
+    """Return the Euclidean distance, m."""
+    return float(np.linalg.norm(one - other))
+
+
+def orientation_error(one: Array, other: Array) -> float:
+    """Return the angle of the rotation between two unit quaternions (w x y z), rad."""
+    from scipy.spatial.transform import Rotation
+
+    # scipy puts the real part last.
+    first, second = (Rotation.from_quat(np.roll(turn, -1)) for turn in (one, other))
+    return float((first * second.inv()).magnitude())
+
+
 def run_episode(
     environment: Environment,
-    actor: Actor,
+    actor: HandlingActor,
     *,
     initial_state: int | None = None,
     reset_seed: int | None = None,
@@ -63,8 +137,8 @@ def run_episode(
     perturbation: Perturbation | None = None,
     corrector: Corrector | None = None,
     linger: int = 0,
-    film: Callable[[Image], None] | None = None,
-) -> tuple[Outcome, ContactTrace]:
+    on_frame: Callable[[Image], None] | None = None,
+) -> tuple[HandlingOutcome, ContactTrace]:
     """Run a policy from one initial state.
 
     Args:
@@ -75,9 +149,10 @@ def run_episode(
         seed: Seed of the policy's and the perturbation's noise.
         perturbation: How the episode is disturbed.
         corrector: What changes actions at execution time.
-        linger: Steps to go on after success; they count in the trace alone.
-        film: Given a picture at the beginning and after every step.
+        linger: Steps to continue after success; they count in the trace alone.
+        on_frame: Given an image at the beginning and after every step.
     """
+    # Begin: everything random in the episode follows from its seeds.
     disturber = Disturber(perturbation or Perturbation(), seed)
     actor.reset(seed)
     if corrector is not None:
@@ -91,15 +166,17 @@ def run_episode(
     errors: list[tuple[float, float]] = []
     solved_at, timeout = None, False
     while not (timeout if solved_at is None else len(actions) >= solved_at + linger):
-        if film is not None:
-            film(environment.frame())
+        if on_frame is not None:
+            on_frame(environment.frame())
+        # What the policy wants, of what it gets to see; then what becomes of it.
         wanted = np.clip(actor.act(disturber.observe(observation)), -1.0, 1.0)
         action = disturber.execute(wanted)
         if corrector is not None:
             action = corrector.correct(action, before)
         step = environment.step(action, images=actor.wants_images())
+        # How far from the commanded pose the hand ended up.
         after = environment.physics()
-        position, quaternion = commanded_pose(environment, before, action)
+        position, quaternion = environment.commanded_pose(before, action)
         errors.append(
             (
                 position_error(after.position, position),
@@ -111,11 +188,12 @@ def run_episode(
         observation, before, timeout = step.observation, after, step.timeout
         if step.success and solved_at is None:
             solved_at = len(actions)
-    if film is not None:
-        film(environment.frame())
+    if on_frame is not None:
+        on_frame(environment.frame())
+    # Steps after success are in the trace, but count in no measure.
     counted = len(actions) if solved_at is None else solved_at
     means = np.mean(errors[:counted], axis=0)
-    outcome = Outcome(
+    outcome = HandlingOutcome(
         success=solved_at is not None,
         steps=counted,
         smoothness=smoothness(np.stack(actions[:counted])),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from prism_motor._columns import align_columns
 from prism_motor._errors import InputError
-from prism_motor.manipulation.rollout import Outcome
+from prism_motor.manipulation.rollout import HandlingOutcome
 from prism_motor.statistics import Interval, wilson
 
 MEASURES = (
@@ -17,11 +17,11 @@ MEASURES = (
     ("position_error", "position error, mm", 1000.0, 1),
     ("orientation_error", "orientation error, rad", 1.0, 4),
 )
-"""What is averaged over episodes: field of :class:`Outcome`, title, factor, digits."""
+"""What is averaged over episodes: field of :class:`HandlingOutcome`, title, factor, digits."""
 
 
 @dataclass(frozen=True)
-class Summary:
+class HandlingSummary:
     """One condition of one policy. Episodes share that policy: they are no training seeds."""
 
     episodes: int
@@ -31,17 +31,17 @@ class Summary:
     interval: Interval
     """Wilson interval of the success rate, 95 %."""
     means: dict[str, float]
-    """Means over all episodes, by field of :class:`Outcome`."""
+    """Means over all episodes, by field of :class:`HandlingOutcome`."""
     means_of_successes: dict[str, float] | None
     """Means over episodes that solved the task; none if there are none."""
 
 
-def summarise(outcomes: Sequence[Outcome]) -> Summary:
+def summarise(outcomes: Sequence[HandlingOutcome]) -> HandlingSummary:
     """Summarise the episodes of one condition."""
     if not outcomes:
         raise InputError("There are no episodes to summarise.")
     solved = [outcome for outcome in outcomes if outcome.success]
-    return Summary(
+    return HandlingSummary(
         episodes=len(outcomes),
         successes=len(solved),
         interval=wilson(len(solved), len(outcomes)),
@@ -50,14 +50,14 @@ def summarise(outcomes: Sequence[Outcome]) -> Summary:
     )
 
 
-def _means(outcomes: Sequence[Outcome]) -> dict[str, float]:
+def _means(outcomes: Sequence[HandlingOutcome]) -> dict[str, float]:
     return {
         field: statistics.fmean(getattr(outcome, field) for outcome in outcomes)
         for field, *_ in MEASURES
     }
 
 
-def table(summaries: dict[str, Summary]) -> str:
+def summary_table(summaries: dict[str, HandlingSummary]) -> str:
     """Return a table of conditions side by side."""
     lines = [["", *summaries]]
     lines.append(["episodes", *(str(s.episodes) for s in summaries.values())])
@@ -72,7 +72,7 @@ def table(summaries: dict[str, Summary]) -> str:
     return align_columns(lines)
 
 
-def _success(summary: Summary) -> str:
+def _success(summary: HandlingSummary) -> str:
     low, high = summary.interval
     rate = summary.successes / summary.episodes
     return f"{100 * rate:.1f} [{100 * low:.1f}, {100 * high:.1f}]"

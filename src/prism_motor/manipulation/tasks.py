@@ -1,14 +1,23 @@
-"""Which tasks there are: suites, names, instructions, horizons."""
+"""Suites and their tasks: one table, open to suites of your own.
+
+A suite is a value of :class:`Suite`. Those of prism are imported when they are first asked for;
+:func:`register_suite` adds one from any module::
+
+    register_suite(Suite("my_suite", list_tasks, MyEnvironment, MyExpert))
+"""
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from prism_motor._errors import InputError
 from prism_motor.nn.checks import check_choice
 
-SUITES = ("metaworld", "libero_spatial", "libero_object", "libero_goal", "libero_10")
-"""All suites; the four of LIBERO have ten tasks each, Meta-World fifty."""
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Environment, Expert
 
 
 @dataclass(frozen=True)
@@ -16,7 +25,7 @@ class Task:
     """One task of a suite."""
 
     suite: str
-    """libero_spatial, libero_object, libero_goal, libero_10 or metaworld."""
+    """Name of the suite."""
     index: int
     """Number within the suite."""
     name: str
@@ -32,16 +41,77 @@ class Task:
         return f"{self.suite}/{self.index}"
 
 
+@dataclass(frozen=True)
+class Suite:
+    """A family of tasks that share an arm and a simulator."""
+
+    name: str
+    """What options and run folders call it."""
+    list_tasks: Callable[[], Sequence[Task]]
+    """Returns its tasks in the order of their numbers, from 0."""
+    environment: Callable[..., Environment]
+    """Called with a task and the keywords ``cameras``, ``image_size``, ``seed`` and ``options``."""
+    expert: Callable[[Any], Expert] | None = None
+    """Called with an environment of the suite; none if there are no scripted experts."""
+    cameras: tuple[str, ...] = ()
+    """Cameras that policies see unless others are asked for."""
+    options: tuple[str, ...] = ()
+    """Further keywords that its environments understand, e.g. ``stiffness``."""
+
+    def check_options(self, **options: Any) -> dict[str, Any]:
+        """Return the options that are set (not None), or refuse those that the suite lacks."""
+        chosen = {name: value for name, value in options.items() if value is not None}
+        for name, value in chosen.items():
+            if name not in self.options:
+                known = f" Its options: {', '.join(self.options)}." if self.options else ""
+                raise InputError(
+                    f"The suite {self.name} has no {name}, got {value}; leave it out.{known}"
+                )
+        return chosen
+
+
+_LIBERO = "prism_motor.manipulation.suites.libero.suite"
+
+SUITES: dict[str, str | Suite] = {
+    "metaworld": "prism_motor.manipulation.suites.metaworld:METAWORLD",
+    "libero_spatial": f"{_LIBERO}:LIBERO_SPATIAL",
+    "libero_object": f"{_LIBERO}:LIBERO_OBJECT",
+    "libero_goal": f"{_LIBERO}:LIBERO_GOAL",
+    "libero_10": f"{_LIBERO}:LIBERO_10",
+}
+"""All suites by name; ``module:NAME`` is imported when it is first asked for."""
+
+_OURS = frozenset(SUITES)
+
+
+def register_suite(suite: Suite) -> Suite:
+    """Add a suite of your own to the table; registered again, the new one takes its place."""
+    if suite.name in _OURS:
+        raise InputError(f"{suite.name} is a suite of prism; choose another name.")
+    SUITES[suite.name] = suite
+    return suite
+
+
+def registered_modules() -> tuple[str, ...]:
+    """Return the modules that registered suites come from; other processes import them."""
+    added = (suite for name, suite in SUITES.items() if name not in _OURS)
+    return tuple(
+        {suite.environment.__module__: None for suite in added if isinstance(suite, Suite)}
+    )
+
+
+def find_suite(name: str) -> Suite:
+    """Return a suite by name."""
+    suite = SUITES[check_choice("suite", name, SUITES)]
+    if isinstance(suite, str):
+        module, _, attribute = suite.partition(":")
+        suite = SUITES[name] = getattr(importlib.import_module(module), attribute)
+    return suite
+
+
 def list_tasks(suite: str) -> tuple[Task, ...]:
     """Return the tasks of a suite, in the order of their numbers."""
-    check_choice("suite", suite, SUITES)
-    if suite == "metaworld":
-        from prism_motor.manipulation.suites.metaworld.catalogue import list_tasks as listed
-
-        return listed()
-    from prism_motor.manipulation.suites.libero.catalogue import list_tasks as listed_libero
-
-    return listed_libero(suite)
+    return tuple(find_suite(suite).list_tasks())
 
 
 def find_task(suite: str, task: str | int) -> Task:
@@ -53,3 +123,43 @@ def find_task(suite: str, task: str | int) -> Task:
         raise InputError(f"{suite} has tasks 0 to {len(tasks) - 1}, got {task}.")
     names = [one.name for one in tasks]
     return tasks[names.index(check_choice(f"task of {suite}", task, names))]
+
+
+def make_environment(
+    task: Task,
+    *,
+    cameras: Sequence[str] | None = None,
+    image_size: int = 128,
+    seed: int = 0,
+    **options: Any,
+) -> Environment:
+    """Build the environment of a task.
+
+    Args:
+        task: Which task, from :func:`find_task`.
+        cameras: Which cameras are drawn; default: the suite's own.
+        image_size: Side of the square images, pixels.
+        seed: Seed of resets that are given none.
+        **options: What only some suites have, e.g. ``stiffness``: Kp of the arm's controller. None
+            stands for the suite's own value; what a suite lacks is refused.
+    """
+    suite = find_suite(task.suite)
+    return suite.environment(
+        task,
+        cameras=suite.cameras if cameras is None else tuple(cameras),
+        image_size=image_size,
+        seed=seed,
+        **suite.check_options(**options),
+    )
+
+
+def make_expert(environment: Environment) -> Expert:
+    """Build the scripted expert that acts in an environment and looks into it."""
+    suite = find_suite(environment.task.suite)
+    if suite.expert is None:
+        from prism_motor.manipulation.environment import NoExpertError
+
+        raise NoExpertError(
+            f"The suite {suite.name} has no scripted experts, so nothing can be recorded with them."
+        )
+    return suite.expert(environment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import signal
 import sys
@@ -13,9 +14,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from prism_motor._errors import InputError, PrismError
-from prism_motor.manipulation.tasks import Task
+from prism_motor.manipulation.tasks import Task, registered_modules
 
-Record = TypeVar("Record")
+Result = TypeVar("Result")
 
 TRIES = 2
 """How often an episode is started before it counts as failed."""
@@ -26,7 +27,7 @@ class WorkerError(PrismError, ChildProcessError):
 
 
 @dataclass(frozen=True)
-class Episode:
+class EpisodeJob:
     """What to run: a task from one of its fixed initial states, or from a random reset."""
 
     task: Task
@@ -42,70 +43,71 @@ class Episode:
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[Record]):
+class JobResult(Generic[Result]):
     """What became of an episode."""
 
-    episode: Episode
+    job: EpisodeJob
     """Which one."""
-    record: Record | None
+    result: Result | None
     """What the runner returned; None if it failed."""
     failure: str = ""
-    """Why there is no record."""
+    """Why there is no result."""
 
 
-Runner = Callable[[Episode], Record]
-"""Runs one episode. The result must depend on the episode alone, not on those before."""
+Runner = Callable[[EpisodeJob], Result]
+"""Runs one episode. The result must depend on the job alone, not on those before it."""
 
 
 def run_episodes(
-    make_runner: Callable[[], Runner[Record]],
-    episodes: Sequence[Episode],
+    make_runner: Callable[[], Runner[Result]],
+    jobs: Sequence[EpisodeJob],
     *,
     workers: int = 1,
-    on_done: Callable[[Outcome[Record]], None] | None = None,
-) -> list[Outcome[Record]]:
-    """Run all episodes and return their outcomes in the order of ``episodes``.
+    on_done: Callable[[JobResult[Result]], None] | None = None,
+) -> list[JobResult[Result]]:
+    """Run all episodes and return what became of them, in the order of ``jobs``.
 
     Args:
-        make_runner: Called once in every worker; must be picklable, as must the records. It loads
+        make_runner: Called once in every worker; must be picklable, as must the results. It loads
             what an episode needs, and its runner keeps environments from episode to episode.
-        episodes: What to run; episodes of the same task next to each other share environments.
+        jobs: What to run; episodes of the same task next to each other share environments.
         workers: Processes at a time; 0 runs everything in this process, without protection.
-        on_done: Called here with each outcome as it arrives, in no fixed order: save it at once.
+        on_done: Called here with each result as it arrives, in no fixed order: save it at once.
     """
     if workers < 0:
         raise InputError(f"workers must be 0 (this process) or more, got {workers}.")
-    done: dict[int, Outcome[Record]] = {}
+    done: dict[int, JobResult[Result]] = {}
 
-    def finish(index: int, outcome: Outcome[Record]) -> None:
-        done[index] = outcome
+    def finish(index: int, result: JobResult[Result]) -> None:
+        done[index] = result
         if on_done is not None:
-            on_done(outcome)
+            on_done(result)
 
     if workers == 0:
         runner = make_runner()
-        for index, episode in enumerate(episodes):
-            finish(index, Outcome(episode, runner(episode)))
-    elif episodes:
-        _Pool(make_runner, episodes, finish).run(min(workers, len(episodes)))
-    return [done[index] for index in range(len(episodes))]
+        for index, job in enumerate(jobs):
+            finish(index, JobResult(job, runner(job)))
+    elif jobs:
+        _Pool(make_runner, jobs, finish).run(min(workers, len(jobs)))
+    return [done[index] for index in range(len(jobs))]
 
 
 class _Worker:
-    """One process and the episode it is at."""
+    """One process and the job it is at."""
 
     def __init__(self, make_runner: Callable[[], Runner[Any]]) -> None:
         context = multiprocessing.get_context("spawn")  # drawing and torch do not survive a fork
         self.connection, other = context.Pipe()
-        self.process = context.Process(target=_work, args=(make_runner, other), daemon=True)
+        arguments = (make_runner, other, registered_modules())
+        self.process = context.Process(target=_work, args=arguments, daemon=True)
         self.process.start()
         other.close()
         self.index: int | None = None
 
-    def give(self, index: int, episode: Episode) -> None:
+    def give(self, index: int, job: EpisodeJob) -> None:
         self.index = index
         with contextlib.suppress(ConnectionError):  # it died already: hearing from it will tell
-            self.connection.send(episode)
+            self.connection.send(job)
 
     def end(self) -> None:
         self.connection.close()
@@ -121,12 +123,12 @@ class _Pool:
     def __init__(
         self,
         make_runner: Callable[[], Runner[Any]],
-        episodes: Sequence[Episode],
-        finish: Callable[[int, Outcome[Any]], None],
+        jobs: Sequence[EpisodeJob],
+        finish: Callable[[int, JobResult[Any]], None],
     ) -> None:
-        self._make_runner, self._episodes, self._finish = make_runner, episodes, finish
-        self._waiting = deque(range(len(episodes)))
-        self._tries = [0] * len(episodes)
+        self._make_runner, self._jobs, self._finish = make_runner, jobs, finish
+        self._waiting = deque(range(len(jobs)))
+        self._tries = [0] * len(jobs)
 
     def run(self, count: int) -> None:
         workers = [_Worker(self._make_runner) for _ in range(count)]
@@ -152,7 +154,7 @@ class _Pool:
         if self._waiting:
             index = self._waiting.popleft()
             self._tries[index] += 1
-            worker.give(index, self._episodes[index])
+            worker.give(index, self._jobs[index])
 
     def _hear(self, worker: _Worker) -> bool:
         """Take what a worker has to say; False if it died."""
@@ -164,10 +166,10 @@ class _Pool:
             worker.process.join()
             self._fail(index, f"the worker died (exit code {worker.process.exitcode})")
             return False
-        if kind == "hopeless":
+        if kind == "cannot start":
             raise WorkerError(f"A worker could not start: {content}")
-        if kind == "record":
-            self._finish(index, Outcome(self._episodes[index], content))
+        if kind == "result":
+            self._finish(index, JobResult(self._jobs[index], content))
         else:
             self._fail(index, content)
         self._give(worker)
@@ -176,28 +178,33 @@ class _Pool:
     def _fail(self, index: int, reason: str) -> None:
         again = self._tries[index] < TRIES
         after = "trying it again" if again else "recorded as failed"
-        print(f"Episode {self._episodes[index]}: {reason}; {after}.", file=sys.stderr)
+        print(f"Episode {self._jobs[index]}: {reason}; {after}.", file=sys.stderr)
         if again:
             self._waiting.appendleft(index)
         else:
-            self._finish(index, Outcome(self._episodes[index], None, reason))
+            self._finish(index, JobResult(self._jobs[index], None, reason))
 
 
-def _work(make_runner: Callable[[], Runner[Any]], connection: Connection) -> None:
+def _work(
+    make_runner: Callable[[], Runner[Any]], connection: Connection, modules: Sequence[str]
+) -> None:
     """Run episodes until the other side hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us
     try:
+        # A user's suites are in the table of the first process alone until they are imported.
+        for module in modules:
+            importlib.import_module(module)
         runner = make_runner()
     except Exception as error:
-        connection.send(("hopeless", f"{type(error).__name__}: {error}"))
+        connection.send(("cannot start", f"{type(error).__name__}: {error}"))
         return
     while True:
         try:
-            episode = connection.recv()
+            job = connection.recv()
         except (EOFError, ConnectionError):
             return
         try:
-            answer = ("record", runner(episode))
+            answer = ("result", runner(job))
         except Exception as error:
             answer = ("failure", f"{type(error).__name__}: {error}")
         connection.send(answer)

@@ -52,13 +52,44 @@ def from_dict(kind: type[T], data: dict[str, Any], where: str = "config") -> T:
             close = difflib.get_close_matches(key, names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ConfigError(f"{where}: unknown key {key!r}; allowed: {', '.join(names)}.{hint}")
-    return kind(**{key: _typed(hints[key], value, f"{where}.{key}") for key, value in data.items()})
+    values = {key: _typed(hints[key], value, f"{where}.{key}") for key, value in data.items()}
+    missing = [field.name for field in _required(kind) if field.name not in values]
+    if missing:
+        raise ConfigError(f"{where}: {', '.join(missing)} must be given.")
+    return kind(**values)
+
+
+def _required(kind: Any) -> list[dataclasses.Field[Any]]:
+    nothing = dataclasses.MISSING
+    fields = dataclasses.fields(kind)
+    return [one for one in fields if one.default is nothing and one.default_factory is nothing]
+
+
+def to_flags(config: Any) -> list[str]:
+    """Write a flat dataclass as flags of a command; fields with their default are left out."""
+    flags: list[str] = []
+    for field in dataclasses.fields(config):
+        value, default = getattr(config, field.name), field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        if value == default:
+            continue
+        name = field.name.replace("_", "-")
+        if isinstance(value, bool):
+            flags.append(f"--{name}" if value else f"--no-{name}")
+        elif isinstance(value, tuple):
+            flags += [f"--{name}", *map(str, value)]
+        else:
+            flags += [f"--{name}", str(value)]
+    return flags
 
 
 def _typed(hint: Any, value: Any, where: str) -> Any:
     if hasattr(hint, "from_dict"):
         return hint.from_dict(value)
     if dataclasses.is_dataclass(hint):
+        if isinstance(value, typing.cast(type, hint)):  # a part that was read before the rest
+            return value
         return from_dict(typing.cast(type, hint), value, where)
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):

@@ -69,6 +69,14 @@ def working_copy(run: str | Path, parent: str | Path = "outputs") -> Path:
     return copy
 
 
+def writable(run: str | Path) -> Path:
+    """Return the run folder to write into: that of a shipped policy is copied, which is printed."""
+    folder = working_copy(run)
+    if is_shipped(run):
+        print(f"{run} comes with prism; this goes to its copy in {folder}.")
+    return folder
+
+
 def _fingerprint(run: Path) -> list[str]:
     """Read the hashes of all checkpoints, which stand in their markers."""
     return [file.read_text() for file in sorted(run.glob("checkpoints/*/complete.json"))]

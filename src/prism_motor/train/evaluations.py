@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from prism_motor.domains import Domain, Evaluator, Key, open_run
 from prism_motor.runs import Run, collect_provenance
 from prism_motor.runs.layout import EVALUATIONS
@@ -43,12 +45,15 @@ class Evaluations:
         self.domain.check_evaluation(self.config, self.evaluation)
         self.step = self.run.checkpoint_step(step)
         self._evaluator: Evaluator | None = None
-        self._provenance = collect_provenance()
 
     @cached_property
     def weights_hash(self) -> str:
         """Hash of the policy's weights."""
         return hash_weights(self.run.weights(self.domain.weights, self.step))
+
+    @cached_property
+    def _provenance(self) -> dict[str, Any]:
+        return collect_provenance()
 
     def read(self, condition: str, seed: int) -> dict[Key, Any]:
         """Return the stored episodes of this policy, by what identifies them."""
@@ -110,6 +115,8 @@ class Evaluations:
             again: Begin the file anew instead of adding to it.
             report: Called with every step of progress.
         """
+        if not keys:
+            return {}
         self.run.evaluations_folder()  # a folder that cannot be written to is known early
         stored = {} if again else self.read(condition, seed)
         measured: dict[Key, Any] = {}
@@ -118,7 +125,11 @@ class Evaluations:
             measured.update({self._key(episode): episode for episode in episodes})
             self._write(condition, seed, stored | measured)
 
-        self._open().run(condition, seed, keys, note, report)
+        threads = torch.get_num_threads()  # an evaluator sets its own
+        try:
+            self._open().run(condition, seed, keys, note, report)
+        finally:
+            torch.set_num_threads(threads)
         return measured
 
     def found(self) -> dict[str, list[Any]]:

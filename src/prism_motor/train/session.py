@@ -10,6 +10,7 @@ from types import FrameType
 
 from torch import Tensor
 
+from prism_motor._console import count
 from prism_motor._errors import InputError
 from prism_motor.domains import Domain, Trainer, domain_of, open_run
 from prism_motor.runs import Run, RunError, load_checkpoint, save_checkpoint, to_dict
@@ -61,13 +62,19 @@ def resume(path: str | Path, updates: int | None = None, rank: Rank = ALONE) -> 
     processes = checkpoint.state.get("world_size", 1)
     if processes != rank.world_size:
         raise RunError(
-            f"{run.path} was trained by {processes} processes, now there are {rank.world_size}. "
-            f"Start as many: --processes {processes}."
+            f"{run.path} was trained by {count(processes, 'process', 'processes')}, now there are "
+            f"{rank.world_size}. Start as many: --processes {processes}."
         )
     if updates is not None and updates < checkpoint.step:
         raise InputError(
             f"{run.path} has already had {checkpoint.step} updates; --updates {updates} is the new "
             "total and must not be lower."
+        )
+    if updates is not None and updates > config.updates and not domain.can_train_longer:
+        raise InputError(
+            f"{run.path} cannot have more updates than planned: its learning rate ends with them, "
+            f"and {count(config.updates, 'update')} are part of its settings. Start a new run with "
+            f"--updates {updates}."
         )
     trainer = domain.trainer(config, rank)
     trainer.restore(_own_part(checkpoint.tensors, rank), checkpoint.state)
@@ -128,6 +135,12 @@ def replay(dump: str | Path) -> dict[str, float] | None:
     folder = Path(dump)
     _, domain, config = open_run(folder.resolve().parents[1])
     checkpoint = load_checkpoint(folder)
+    processes = checkpoint.state.get("world_size", 1)
+    if processes > 1:
+        raise RunError(
+            f"{folder} is the share of one of {processes} processes, and an update needs them all: "
+            "only runs of one process can be replayed."
+        )
     trainer = domain.trainer(config, ALONE)
     trainer.restore(_own_part(checkpoint.tensors, ALONE), checkpoint.state)
     return trainer.update()

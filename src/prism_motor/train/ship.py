@@ -42,7 +42,7 @@ def ship(run: str | Path, name: str, parent: Path = SHIPPED) -> Path:
     temporary = parent / f".{name}.{os.getpid()}.tmp"
     try:
         temporary.mkdir()
-        _write(source, domain.weights, weights, temporary)
+        _write(source, (domain.weights, *domain.weights_extra), weights, temporary)
         domain.load_policy(temporary)
         if hash_weights(Run.open(temporary).weights(domain.weights)) != weights:
             raise RunError(f"The weights of {source.path} changed on their way. Nothing was kept.")
@@ -66,7 +66,7 @@ def folder_size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def _write(source: Run, prefix: str, weights: str, folder: Path) -> None:
+def _write(source: Run, prefixes: tuple[str, ...], weights: str, folder: Path) -> None:
     """Fill a folder with the parts of a run that are shipped."""
     write_record(source, folder, digits=None)
     (folder / EVALUATIONS).mkdir(exist_ok=True)
@@ -74,7 +74,7 @@ def _write(source: Run, prefix: str, weights: str, folder: Path) -> None:
         if json.loads(file.read_text()).get("policy_sha256") != weights:
             file.unlink()
     checkpoint = source.load()
-    policy = {k: v for k, v in checkpoint.tensors.items() if k.startswith(prefix)}
+    policy = {k: v for k, v in checkpoint.tensors.items() if k.startswith(prefixes)}
     kept = ("updates", "seconds", "world_size")
     state = {key: checkpoint.state[key] for key in kept if key in checkpoint.state}
     Run(folder, source.config).save(checkpoint.step, policy, state)

@@ -15,11 +15,11 @@ import torch
 import viser
 
 from prism_motor._errors import InputError
+from prism_motor.analysis.figures import INK
 from prism_motor.analysis.live import TopInteractions
-from prism_motor.analysis.style import INK
 from prism_motor.viewer.panel import Controls, Panel
-from prism_motor.viewer.readings import FAINT, Firing, VelocityPlots
-from prism_motor.viewer.scene import Scene
+from prism_motor.viewer.readings import FAINT, FiringPlots, VelocityPlots
+from prism_motor.viewer.scene import RobotScene
 from prism_motor.viewer.session import Session
 from prism_motor.viewer.shapes import rgb
 from prism_motor.viewer.walker import BLUE, Walker
@@ -59,7 +59,7 @@ class App:
             self.server = viser.ViserServer(host=host, port=find_port(host, port), verbose=False)
         self.port = self.server.get_port()
         self.url = f"http://{host}:{self.port}"
-        self.scene = Scene(self.server, session, primitives=primitives)
+        self.scene = RobotScene(self.server, session, primitives=primitives)
         gui = self.server.gui
         gui.set_panel_label("PRISM")
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=rgb(BLUE))
@@ -68,7 +68,7 @@ class App:
         readings = gui.add_panel()
         with readings.add_tab("Live"):
             self._velocity = VelocityPlots(gui, session)
-            self._firing = Firing(gui, session, tops)
+            self._firing = FiringPlots(gui, session, tops)
         readings.dock_left()
         readings.set_width(330)
         self._controls = self.panel.read()
@@ -168,7 +168,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Keep viser from announcing what the command says in its own words."""
+    """Keep viser from announcing what the command says anyway."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
 
@@ -191,7 +191,7 @@ class _Timer:
 
 
 def _status(walker: Walker) -> str:
-    """One line a walker: how it is, how often it fell, and what became of the last push."""
+    """One line per walker: how it is, how often it fell, and what became of the last push."""
     state = "walking" if walker.lying is None else "<b>fallen</b>, stands up in a moment"
     falls = f", fallen {walker.falls} ×" if walker.falls else ""
     push = f"<br>{walker.pushed}" if walker.pushed else ""

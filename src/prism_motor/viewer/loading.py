@@ -10,7 +10,7 @@ import torch
 from prism_motor._errors import InputError
 from prism_motor.analysis.live import TopInteractions
 from prism_motor.analysis.recording import record
-from prism_motor.analysis.style import arm_colours
+from prism_motor.arms import arm_colours
 from prism_motor.locomotion.policy import Policy, load_policy
 from prism_motor.viewer.walker import Walker
 
@@ -33,7 +33,7 @@ def load_walkers(runs: Sequence[Path]) -> list[tuple[Walker, TopInteractions | N
     if len(set(names)) < len(names):
         names = [f"{name} ({i})" for i, name in enumerate(names, start=1)]
     arms = [policy.config.arm for policy in policies]
-    # Two policies of one arm are told apart by their names.
+    # Two policies of one arm get their colours by their names.
     keys = arms if len(set(arms)) == len(arms) else [arms[0], *names[1:]]
     colours = arm_colours(keys)
     return [
@@ -45,7 +45,7 @@ def load_walkers(runs: Sequence[Path]) -> list[tuple[Walker, TopInteractions | N
 def _products(policy: Policy) -> TopInteractions | None:
     try:
         TopInteractions(policy, 1)
-    except ValueError:  # a policy without products
+    except InputError:  # a policy without products
         return None
     task = policy.config.task
     rollout = record(policy, task, seed=1, envs=_ROBOTS, steps=_STEPS, features=False)

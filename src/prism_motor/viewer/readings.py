@@ -10,8 +10,8 @@ import numpy as np
 import viser
 from viser import uplot
 
+from prism_motor.analysis.figures import INK
 from prism_motor.analysis.live import TopInteractions
-from prism_motor.analysis.style import INK
 from prism_motor.viewer.session import Session
 from prism_motor.viewer.walker import REMEMBERED, Walker
 
@@ -90,7 +90,7 @@ class VelocityPlots:
         )
 
 
-class Firing:
+class FiringPlots:
     """The strongest products of each walker's policy, with their last seconds.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import viser
 
-from prism_motor.analysis.style import INK
+from prism_motor.analysis.figures import INK
 from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.scene import import_mujoco
 from prism_motor.viewer.session import Session
@@ -29,7 +29,7 @@ _PUSH_SECONDS = 0.5
 """How long the arrow of a push is seen."""
 
 
-class Figure:
+class RobotFigure:
     """One robot in the scene.
 
     Args:
@@ -109,7 +109,7 @@ class Figure:
             self._push.visible = seen
 
 
-class Scene:
+class RobotScene:
     """All robots of a session on one floor.
 
     Args:
@@ -137,7 +137,7 @@ class Scene:
             section_color=(184, 193, 204), fade_distance=18.0, shadow_opacity=0.25,
         )  # fmt: skip
         self.figures = [
-            Figure(server, walker, f"/world/{i}", primitives=primitives)
+            RobotFigure(server, walker, f"/world/{i}", primitives=primitives)
             for i, walker in enumerate(session.walkers)
         ]
 

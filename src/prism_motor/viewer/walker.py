@@ -31,7 +31,7 @@ SURVIVED = 3.0
 DIRECTIONS = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
 """Where a push sends the robot, in its own axes."""
 
-# The walker itself decides what happens after a fall, and its episode never ends.
+# The walker decides what happens after a fall, and its episode never ends.
 _ENDLESS = TerminationConfig(duration=1e9, base_force=math.inf, roll=None, pitch=None, height=None)
 
 

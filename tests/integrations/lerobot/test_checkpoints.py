@@ -87,7 +87,7 @@ def test_checkpoint_of_lerobot_is_refused_by_the_others(
             ("prism", {"prism_interaction": "glu"}),
             "prism_interaction=product",
         ),
-        (("mlp", {"mlp_size": "larger"}), ("mlp", {}), "conditioner=mlp, mlp_size=larger)"),
+        (("mlp", {"mlp_size": "large"}), ("mlp", {}), "conditioner=mlp, mlp_size=large)"),
     ],
 )
 def test_another_conditioner_is_refused(saved, asked, found, save, make_config):

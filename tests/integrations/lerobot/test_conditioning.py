@@ -28,10 +28,10 @@ def test_parameter_counts_of_the_paper(config, sizes, expected):
     assert matched == pytest.approx(expected, rel=1e-3)
 
 
-def test_larger_mlps():
-    smolvla = PrismSmolVLAConfig(conditioner="mlp", mlp_size="larger", device="cpu")
+def test_large_mlps():
+    smolvla = PrismSmolVLAConfig(conditioner="mlp", mlp_size="large", device="cpu")
     assert count(smolvla, 32, 960) == 6_230_976
-    diffusion = PrismDiffusionConfig(conditioner="mlp", mlp_size="larger", device="cpu")
+    diffusion = PrismDiffusionConfig(conditioner="mlp", mlp_size="large", device="cpu")
     assert count(diffusion, 16, 16) == 17 * 512 + 513 * 512 + 513 * 16
 
 
@@ -50,11 +50,11 @@ def test_default_conditioners_are_those_of_the_layer_library():
         assert repr(ours) == repr(theirs)
 
 
-def test_matched_mlp_has_the_norms_of_prism_and_the_larger_one_has_none():
+def test_matched_mlp_has_the_norms_of_prism_and_the_large_one_has_none():
     matched = PrismDiffusionConfig(conditioner="mlp", device="cpu").make_conditioner(16, 16)
     assert isinstance(matched.input_norm, torch.nn.LayerNorm)
-    larger = PrismSmolVLAConfig(conditioner="mlp", mlp_size="larger", device="cpu")
-    assert isinstance(larger.make_conditioner(32, 64).output_norm, torch.nn.Identity)
+    large = PrismSmolVLAConfig(conditioner="mlp", mlp_size="large", device="cpu")
+    assert isinstance(large.make_conditioner(32, 64).output_norm, torch.nn.Identity)
 
 
 def test_matching_draws_no_random_numbers():
@@ -88,7 +88,7 @@ def test_gate_init_reaches_the_layer():
     [
         ({"conditioner": "prsim"}, r"Unknown conditioner 'prsim'.*Did you mean 'prism'"),
         ({"prism_interaction": "gate"}, "Unknown prism_interaction 'gate'.*Did you mean 'gated'"),
-        ({"mlp_size": "huge"}, "Unknown mlp_size 'huge'; choose one of: larger, matched"),
+        ({"mlp_size": "huge"}, "Unknown mlp_size 'huge'; choose one of: large, matched"),
         ({"input_norm": "batch"}, "Unknown input_norm 'batch'; choose one of: layer, rms"),
         ({"prism_degree": 0}, "degree must be at least 1, got 0"),
         ({"prism_interaction": "linear"}, "degree 1, got prism_degree=2"),
@@ -100,3 +100,10 @@ def test_gate_init_reaches_the_layer():
 def test_wrong_fields_are_refused_when_the_config_is_made(config, fields, message):
     with pytest.raises(ValueError, match=message):
         config(device="cpu", **fields)
+
+
+def test_the_old_name_of_the_large_mlp_is_read():
+    old = PrismDiffusionConfig(conditioner="mlp", mlp_size="larger", device="cpu")
+    new = PrismDiffusionConfig(conditioner="mlp", mlp_size="large", device="cpu")
+    assert old.mlp_size == "large"
+    assert old.conditioner_traits() == new.conditioner_traits()

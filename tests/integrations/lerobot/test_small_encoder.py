@@ -6,7 +6,7 @@ pytest.importorskip("lerobot", reason="LeRobot is not installed")
 from lerobot.configs.types import FeatureType, PolicyFeature
 
 from prism_motor.integrations.lerobot import PrismDiffusionConfig, PrismDiffusionPolicy
-from prism_motor.integrations.lerobot.small_encoder import SmallRgbEncoder
+from prism_motor.integrations.lerobot.modeling_prism_diffusion import SmallRgbEncoder
 
 
 def make_config(size=32, **options):

@@ -205,7 +205,7 @@ def test_whole_policy_has_the_parameters_of_the_paper(fields, tmp_path):
     for name, arm in {
         "linear": {"conditioner": "linear"},
         "prism": {"conditioner": "prism"},
-        "larger": {"conditioner": "mlp", "mlp_size": "larger"},
+        "larger": {"conditioner": "mlp", "mlp_size": "large"},
     }.items():
         with torch.device("meta"):
             policy = PrismSmolVLAPolicy(PrismSmolVLAConfig(**fields, **arm))

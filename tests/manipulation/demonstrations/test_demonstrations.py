@@ -9,12 +9,22 @@ pytest.importorskip("metaworld", reason="Meta-World is not installed")
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 
 from prism_motor.manipulation.demonstrations.cache import DemonstrationsError, load_demonstrations
-from prism_motor.manipulation.demonstrations.collection import Collection, CollectionConfig
-from prism_motor.manipulation.demonstrations.episode import load_episode, record
-from prism_motor.manipulation.demonstrations.features import ACTION, OBJECTS, STATE, image_key
-from prism_motor.manipulation.demonstrations.writing import write_dataset
-from prism_motor.manipulation.make import make_environment, make_expert
-from prism_motor.manipulation.tasks import find_task
+from prism_motor.manipulation.demonstrations.collection import (
+    CollectionConfig,
+    DemonstrationCollection,
+)
+from prism_motor.manipulation.demonstrations.dataset import (
+    ACTION,
+    OBJECTS,
+    STATE,
+    image_key,
+    write_dataset,
+)
+from prism_motor.manipulation.demonstrations.recording import (
+    load_demonstration,
+    record_demonstration,
+)
+from prism_motor.manipulation.tasks import find_task, make_environment, make_expert
 
 CONFIG = CollectionConfig("metaworld", "reach-v3", episodes=2, image_size=32, seed=3)
 
@@ -29,7 +39,7 @@ def environment():
 @pytest.fixture(scope="module")
 def attempts(tmp_path_factory):
     """Two demonstrations that were recorded and not written yet, and the folder for them."""
-    collection = Collection(CONFIG, tmp_path_factory.mktemp("demos") / "reach")
+    collection = DemonstrationCollection(CONFIG, tmp_path_factory.mktemp("demos") / "reach")
     collection.collect()
     return collection
 
@@ -39,13 +49,13 @@ def dataset(attempts, tmp_path_factory):
     """A finished dataset."""
     folder = tmp_path_factory.mktemp("written") / "reach"
     shutil.copytree(attempts.folder, folder.with_name("reach.partial"))
-    Collection(CONFIG, folder).finish()
+    DemonstrationCollection(CONFIG, folder).finish()
     return folder
 
 
 def test_what_is_read_is_what_was_recorded(attempts, dataset, environment):
     read = load_demonstrations(dataset, environment, images=True, objects=True)
-    recorded = [load_episode(file) for file in attempts.done]
+    recorded = [load_demonstration(file) for file in attempts.done]
     assert read.ends.tolist() == np.cumsum([len(episode) for episode in recorded]).tolist()
     assert read.starts.tolist() == [0, len(recorded[0])]
     for key, field in ((STATE, "states"), (OBJECTS, "objects"), (ACTION, "actions")):
@@ -78,14 +88,14 @@ def test_the_dataset_says_where_it_comes_from(dataset):
 
 
 def test_demonstrations_go_on_after_success(attempts, environment):
-    episode = load_episode(attempts.done[0])
+    episode = load_demonstration(attempts.done[0])
     environment.reset(seed=3_000_000, images=False)
     successes = [environment.step(action, images=False).success for action in episode.actions]
     assert successes.index(True) == len(episode) - CONFIG.hold - 1
 
 
 def test_an_interrupted_collection_ends_like_any_other(attempts, tmp_path):
-    collection = Collection(CONFIG, tmp_path / "reach")
+    collection = DemonstrationCollection(CONFIG, tmp_path / "reach")
 
     def interrupt(success):
         raise KeyboardInterrupt
@@ -93,11 +103,13 @@ def test_an_interrupted_collection_ends_like_any_other(attempts, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         collection.collect(interrupt)
     assert len(collection.done) == 1
-    again = Collection(CONFIG, tmp_path / "reach")
+    again = DemonstrationCollection(CONFIG, tmp_path / "reach")
     again.collect()
     for mine, other in zip(again.done, attempts.done, strict=True):
         assert mine.name == other.name
-        np.testing.assert_array_equal(load_episode(mine).actions, load_episode(other).actions)
+        np.testing.assert_array_equal(
+            load_demonstration(mine).actions, load_demonstration(other).actions
+        )
 
 
 def test_noise_is_executed_but_not_recorded(environment):
@@ -115,8 +127,8 @@ def test_noise_is_executed_but_not_recorded(environment):
 
     expert = make_expert(environment)
     options = {"seed": 5, "hold": 2, "images": False}
-    clean = record(environment, expert, **options)
-    noisy = record(Watched(), expert, **options, noise=0.3)
+    clean = record_demonstration(environment, expert, **options)
+    noisy = record_demonstration(Watched(), expert, **options, noise=0.3)
     gaps = np.stack(executed) - noisy.actions
     inside = np.abs(np.stack(executed)) < 1
     assert np.all(gaps[:, -1] == 0)  # the fingers are left alone
@@ -125,7 +137,7 @@ def test_noise_is_executed_but_not_recorded(environment):
     environment.reset(seed=5, images=False)
     first = expert.act()
     np.testing.assert_array_equal(noisy.actions[0], first)
-    again = record(environment, expert, **options, noise=0.3)
+    again = record_demonstration(environment, expert, **options, noise=0.3)
     np.testing.assert_array_equal(noisy.states, again.states)
     for wrong in (-0.1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="noise must be 0 or more"):
@@ -135,18 +147,21 @@ def test_noise_is_executed_but_not_recorded(environment):
 def test_a_collection_is_not_mixed_with_another(attempts, dataset):
     other = CollectionConfig("metaworld", "reach-v3", episodes=5, image_size=32, seed=3)
     with pytest.raises(ValueError, match="unfinished collection with other settings"):
-        Collection(other, attempts.out)
+        DemonstrationCollection(other, attempts.out)
     with pytest.raises(ValueError, match="exists already with 2 demonstrations"):
-        Collection(CONFIG, dataset)
+        DemonstrationCollection(CONFIG, dataset)
 
 
 def test_an_expert_that_fails_too_often_is_given_up_on(tmp_path, monkeypatch):
     monkeypatch.setattr(CollectionConfig, "most_attempts", 2)  # not thirteen
     monkeypatch.setattr(
-        "prism_motor.manipulation.demonstrations.collection.record", lambda *_, **__: None
+        "prism_motor.manipulation.demonstrations.collection.record_demonstration",
+        lambda *_, **__: None,
     )
-    collection = Collection(CollectionConfig("metaworld", "reach-v3", 1, 0), tmp_path / "reach")
-    with pytest.raises(ValueError, match="in 0 of 2 attempts only"):
+    collection = DemonstrationCollection(
+        CollectionConfig("metaworld", "reach-v3", 1, 0), tmp_path / "reach"
+    )
+    with pytest.raises(ValueError, match=r"in only 0 of 2 attempts, too few for 1 demonstration\."):
         collection.collect()
     assert collection.failures == [0, 1]
 
@@ -192,7 +207,7 @@ def test_what_does_not_fit_is_refused(dataset, environment, tmp_path):
 
 
 def test_sizes_and_columns_of_another_robot_are_refused(attempts, environment, tmp_path):
-    episode = load_episode(attempts.done[0])
+    episode = load_demonstration(attempts.done[0])
     sizes = {STATE: 11, OBJECTS: 10, ACTION: 7}
     features = {key: {"dtype": "float32", "shape": (n,), "names": None} for key, n in sizes.items()}
     wide = type(episode)(episode.states, episode.objects, np.zeros((len(episode), 7), np.float32))
@@ -229,7 +244,9 @@ def test_everything_read_is_finite(dataset, environment):
 
 @pytest.mark.slow
 def test_workers_record_what_this_process_records(attempts, tmp_path):
-    collection = Collection(CONFIG, tmp_path / "reach", workers=1)
+    collection = DemonstrationCollection(CONFIG, tmp_path / "reach", workers=1)
     collection.collect()
     for mine, other in zip(collection.done, attempts.done, strict=True):
-        np.testing.assert_array_equal(load_episode(mine).states, load_episode(other).states)
+        np.testing.assert_array_equal(
+            load_demonstration(mine).states, load_demonstration(other).states
+        )

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from prism_motor.manipulation.config import (
-    ConditionerConfig,
-    ImitationConfig,
+    HandlingTask,
+    ManipulationConfig,
     NetworkConfig,
     OptimiserConfig,
-    TaskConfig,
 )
 from prism_motor.manipulation.demonstrations.cache import Demonstrations
+from prism_motor.manipulation.presets import ARMS
 
 STATE, OBJECTS, ACTION = 11, 10, 4
 
@@ -32,14 +32,15 @@ def make_demonstrations(images=False, lengths=(30, 25)):
     return Demonstrations(vectors, pictures, torch.tensor(lengths).cumsum(0))
 
 
-def make_config(conditioner="prism", images=False, **changes):
+def make_config(arm="prism", images=False, **changes):
+    """A run on made-up demonstrations, small enough for a test."""
     cameras = ("corner2",) if images else ()
-    config = ImitationConfig(
+    config = ManipulationConfig(
         preset="state",
-        arm=conditioner,
-        task=TaskConfig("metaworld", "reach-v3", STATE, OBJECTS, ACTION, cameras),
+        arm=arm,
+        task=HandlingTask("metaworld", "reach-v3", STATE, OBJECTS, ACTION, cameras),
         demos="made-up",
-        conditioner=ConditionerConfig(kind=conditioner, latent=8, mlp_size="larger"),
+        conditioner=replace(ARMS[arm], latent=8),
         network=NetworkConfig(
             inputs="images" if images else "objects",
             image_size=16,
@@ -49,11 +50,16 @@ def make_config(conditioner="prism", images=False, **changes):
         ),
         optimiser=OptimiserConfig(learning_rate=1e-3, warmup=2),
         batch=8,
-        steps=12,
+        updates=12,
         log_every=4,
         checkpoint_every=5,
     )
     return replace(config, **changes)
+
+
+def demonstrations_of(config):
+    """Stand in for what a run reads from its folder of demonstrations."""
+    return make_demonstrations(config.network.inputs == "images")
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import torch
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
+from prism_motor.train.handling_evaluations import Evaluations, Extras, Protocol
+
 from prism_motor.manipulation.diffusion.policy import (
     PolicyActor,
     check_fit,
@@ -15,11 +17,9 @@ from prism_motor.manipulation.diffusion.policy import (
     load_policy,
 )
 from prism_motor.manipulation.environment import Observation
-from prism_motor.manipulation.make import make_environment
-from prism_motor.manipulation.tasks import find_task
+from prism_motor.manipulation.tasks import find_task, make_environment
 from prism_motor.runs import RunError
 from prism_motor.train import handling_session as session
-from prism_motor.train.handling_evaluations import Evaluations, Extras, Protocol
 
 from .conftest import make_config, make_demonstrations
 

@@ -3,8 +3,8 @@ import torch
 
 from prism_motor.manipulation.config import NetworkConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations
-from prism_motor.manipulation.diffusion.normalisation import SMALLEST_RANGE, measure_statistics
-from prism_motor.manipulation.diffusion.windows import Windows, draw
+from prism_motor.manipulation.diffusion.network import SMALLEST_RANGE, measure_statistics
+from prism_motor.manipulation.diffusion.windows import TrainingWindows, draw_samples
 
 
 def numbered(lengths):
@@ -18,7 +18,7 @@ def numbered(lengths):
 
 
 def test_a_sample_is_two_observations_and_sixteen_actions_around_its_step():
-    windows = Windows(numbered([40, 30]), NetworkConfig())
+    windows = TrainingWindows(numbered([40, 30]), NetworkConfig())
     batch = windows.batch(torch.tensor([10]))
     assert batch["observation.state"][0, :, 0].tolist() == [9, 10]
     assert batch["action"][0, :, 0].tolist() == list(range(9, 25))
@@ -28,7 +28,7 @@ def test_a_sample_is_two_observations_and_sixteen_actions_around_its_step():
 
 
 def test_samples_stay_within_their_episode():
-    windows = Windows(numbered([40, 30]), NetworkConfig())
+    windows = TrainingWindows(numbered([40, 30]), NetworkConfig())
     # The last seven steps of an episode begin no sample.
     assert len(windows) == 33 + 23
     first = windows.batch(torch.tensor([33]))  # the beginning of the second episode
@@ -46,15 +46,15 @@ def test_samples_equal_those_of_lerobot(tmp_path):
     import numpy as np
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
-    from prism_motor.manipulation.demonstrations.episode import Episode
-    from prism_motor.manipulation.demonstrations.writing import write_dataset
+    from prism_motor.manipulation.demonstrations.dataset import write_dataset
+    from prism_motor.manipulation.demonstrations.recording import Demonstration
 
     keys = ("observation.state", "observation.environment_state", "action")
     lengths, values = [20, 17], np.arange(37, dtype=np.float32)[:, None]
     parts = [values[:20], values[20:]]
     write_dataset(
         tmp_path / "data",
-        [Episode(part, part, part) for part in parts],
+        [Demonstration(part, part, part) for part in parts],
         features={key: {"dtype": "float32", "shape": (1,), "names": None} for key in keys},
         frames_per_second=10,
         suite="made up",
@@ -63,7 +63,7 @@ def test_samples_equal_those_of_lerobot(tmp_path):
     )
     past = {"observation.state": [-0.1, 0.0], "action": [(n - 1) / 10 for n in range(16)]}
     theirs = LeRobotDataset("local/data", root=tmp_path / "data", delta_timestamps=past)
-    ours = Windows(numbered(lengths), NetworkConfig())
+    ours = TrainingWindows(numbered(lengths), NetworkConfig())
     for sample, step in ((0, 0), (12, 12), (13, 20), (22, 29)):
         item, batch = theirs[step], ours.batch(torch.tensor([sample]))
         for key in ("observation.state", "action"):
@@ -72,12 +72,12 @@ def test_samples_equal_those_of_lerobot(tmp_path):
 
 
 def test_every_sample_comes_once_before_any_comes_again():
-    drawn = torch.cat([draw(10, 4, seed=1, update=update) for update in range(5)])
+    drawn = torch.cat([draw_samples(10, 4, seed=1, update=update) for update in range(5)])
     assert sorted(drawn[:10].tolist()) == sorted(drawn[10:].tolist()) == list(range(10))
     assert drawn[:10].tolist() != drawn[10:].tolist()
-    assert draw(10, 4, 1, 3).tolist() == draw(10, 4, 1, 3).tolist()
-    assert draw(1000, 20, 1, 0).tolist() != draw(1000, 20, 2, 0).tolist()
-    assert len(draw(3, 8, seed=1, update=0)) == 8
+    assert draw_samples(10, 4, 1, 3).tolist() == draw_samples(10, 4, 1, 3).tolist()
+    assert draw_samples(1000, 20, 1, 0).tolist() != draw_samples(1000, 20, 2, 0).tolist()
+    assert len(draw_samples(3, 8, seed=1, update=0)) == 8
 
 
 def test_statistics_are_ranges_and_narrow_ones_are_widened():

@@ -26,8 +26,9 @@ Object poses instead of images: ``"observation.environment_state": PolicyFeature
 (n,))``. LeRobot leaves them as they are unless ``normalization_mapping`` has an entry ``"ENV"``.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from prism_motor._lazy import lazy
 from prism_motor.integrations.lerobot.configuration_prism_diffusion import PrismDiffusionConfig
 from prism_motor.integrations.lerobot.configuration_prism_smolvla import PrismSmolVLAConfig
 
@@ -42,15 +43,11 @@ __all__ = [
     "PrismSmolVLAPolicy",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Models are imported when used, as LeRobot does: each needs packages the other does not.
-    if name == "PrismDiffusionPolicy":
-        from prism_motor.integrations.lerobot.modeling_prism_diffusion import PrismDiffusionPolicy
-
-        return PrismDiffusionPolicy
-    if name == "PrismSmolVLAPolicy":
-        from prism_motor.integrations.lerobot.modeling_prism_smolvla import PrismSmolVLAPolicy
-
-        return PrismSmolVLAPolicy
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Models are imported when used, as LeRobot does: each needs packages the other does not.
+__getattr__ = lazy(
+    __name__,
+    {
+        "PrismDiffusionPolicy": "modeling_prism_diffusion",
+        "PrismSmolVLAPolicy": "modeling_prism_smolvla",
+    },
+)

@@ -36,7 +36,7 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
     image_encoder: str = "resnet"
     """``resnet``: LeRobot's; ``small``: three convolutions, for small images on a CPU."""
 
-    LARGER_WIDTHS: ClassVar[tuple[int, ...]] = (512, 512)
+    LARGE_WIDTHS: ClassVar[tuple[int, ...]] = (512, 512)
     """3.5 times the size of PRISM at the paper's sizes; the paper has no such arm here."""
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ class PrismSmolVLAConfig(ConditionerFields, SmolVLAConfig):
     """LeRobot's ``SmolVLAConfig`` with the fields of the conditioner.
 
     The conditioner takes the place of ``state_proj``. Defaults are those of the paper: at the
-    language model's width of 960 it has 1,910,400 parameters (``mlp_size="larger"``: 6,230,976).
+    language model's width of 960 it has 1,910,400 parameters (``mlp_size="large"``: 6,230,976).
 
     SmolVLA pads the state with zeros to ``max_state_dim`` after normalisation. The conditioner
     keeps inputs for the padding, so that one policy fits robots of several sizes and the counts are
@@ -35,7 +35,7 @@ class PrismSmolVLAConfig(ConditionerFields, SmolVLAConfig):
     parameters, but only for robots with a state of that size."""
 
     NORM_EPS: ClassVar[float] = 1e-6
-    LARGER_WIDTHS: ClassVar[tuple[int, ...]] = (2048, 2048)
+    LARGE_WIDTHS: ClassVar[tuple[int, ...]] = (2048, 2048)
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -63,7 +63,7 @@ class PrismSmolVLAConfig(ConditionerFields, SmolVLAConfig):
         super().validate_features()
 
     def conditioner_traits(self) -> dict[str, object]:
-        """Return what tells this conditioner from others, the size of its input included."""
+        """Return what distinguishes this conditioner from others, the size of its input included."""
         traits = super().conditioner_traits()
         if self.conditioner != "linear":
             traits["narrow_state"] = self.narrow_state

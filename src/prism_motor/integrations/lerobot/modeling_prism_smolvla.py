@@ -1,19 +1,59 @@
-"""The policy behind ``prism_smolvla``."""
+"""The policy behind ``prism_smolvla``.
+
+SmolVLA pads states with zeros; the conditioner neither reads the padding nor multiplies with it.
+"""
 
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor, nn
+
 from prism_motor._extras import missing_extra
 from prism_motor.integrations.lerobot.checkpoints import check_config, config_for_checkpoint
+from prism_motor.integrations.lerobot.conditioning import optimizer_groups
 from prism_motor.integrations.lerobot.configuration_prism_smolvla import PrismSmolVLAConfig
-from prism_motor.integrations.lerobot.optimizer import optimizer_groups
-from prism_motor.integrations.lerobot.padding import Narrow, ignore_padding
+from prism_motor.nn import ExplicitLayer, FactorLayer, PolynomialConditioner
 
 try:
     from lerobot.configs.policies import PreTrainedConfig
     from lerobot.policies.smolvla.modeling_smolvla import SmolVLAPolicy
 except ImportError as error:
     raise missing_extra("prism_motor.integrations.lerobot", "manipulation", error) from error
+
+
+def ignore_padding(conditioner: nn.Module, size: int) -> None:
+    """Set the weights of all inputs from ``size`` on to zero, in every factor.
+
+    The padding is zero, so their gradients are zero as well and they stay there: products with
+    padding contribute nothing to the output, to the readout of learned products or to the exact
+    expansion. A robot with a longer state can still learn them later.
+    """
+    if not isinstance(conditioner, PolynomialConditioner):
+        return
+    layer = conditioner.interaction
+    with torch.no_grad():
+        if isinstance(layer, FactorLayer):
+            layer.weight[..., size:] = 0
+        elif isinstance(layer, ExplicitLayer):
+            # Index 0 of a monomial is the constant, so input i has index i + 1.
+            layer.linear.weight[:, (layer.indices > size).any(dim=-1)] = 0
+
+
+class NarrowConditioner(nn.Module):
+    """Cut the padding off, then apply ``conditioner``."""
+
+    def __init__(self, conditioner: nn.Module, size: int) -> None:
+        super().__init__()
+        self.conditioner = conditioner
+        self.size = size
+
+    def forward(self, state: Tensor) -> Tensor:
+        """Map (..., padded size) to (..., hidden)."""
+        return self.conditioner(state[..., : self.size])
+
+    def extra_repr(self) -> str:  # noqa: D102
+        return f"size={self.size}"
 
 
 class PrismSmolVLAPolicy(SmolVLAPolicy):
@@ -40,7 +80,7 @@ class PrismSmolVLAPolicy(SmolVLAPolicy):
         assert config.robot_state_feature is not None  # validated by the config
         size = config.robot_state_feature.shape[0]
         if config.narrow_state:
-            conditioner = Narrow(conditioner, size)
+            conditioner = NarrowConditioner(conditioner, size)
         else:
             ignore_padding(conditioner, size)
         self.model.state_proj = conditioner  # type: ignore[assignment]  # LeRobot: a Linear

@@ -18,8 +18,13 @@ from torch import Tensor
 from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor._progress import Progress
-from prism_motor.manipulation.demonstrations.features import ACTION, OBJECTS, STATE, image_key
-from prism_motor.manipulation.demonstrations.writing import ORIGIN
+from prism_motor.manipulation.demonstrations.dataset import (
+    ACTION,
+    OBJECTS,
+    ORIGIN,
+    STATE,
+    image_key,
+)
 from prism_motor.manipulation.environment import Environment
 from prism_motor.manipulation.tasks import Task
 
@@ -62,6 +67,7 @@ def load_demonstrations(
         objects: Whether object poses are wanted.
         episodes: How many of the episodes to read; default: all.
     """
+    # Everything that can be refused is refused before the reading, which may take minutes.
     metadata, options = _open(source)
     wanted = {STATE: len(environment.state_names), ACTION: len(environment.action_names)}
     if objects:
@@ -72,12 +78,13 @@ def load_demonstrations(
     chosen = _episodes_of(source, metadata, environment.task)
     if episodes is not None and episodes > len(chosen):
         raise DemonstrationsError(
-            f"{source} has {len(chosen)} demonstrations of {environment.task.name}, "
-            f"fewer than the {episodes} that are asked for."
+            f"{source} has {len(chosen)} demonstration{'' if len(chosen) == 1 else 's'} of "
+            f"{environment.task.name}, fewer than the {episodes} that are asked for."
         )
     chosen = chosen[:episodes]
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
+    # All columns of numbers are read at once; images are decoded one by one.
     every = len(chosen) == metadata.total_episodes
     dataset = LeRobotDataset(episodes=None if every else chosen, **options)
     table: Any = dataset.hf_dataset
@@ -87,8 +94,8 @@ def load_demonstrations(
         if not torch.isfinite(values).all():
             raise DemonstrationsError(f"Column {key} of {source} has values that are not finite.")
     lengths = [int(metadata.episodes[index]["length"]) for index in chosen]
-    pictures = {key: _read_images(dataset, key, environment.image_size) for key in cameras}
-    return Demonstrations(vectors, pictures, torch.tensor(lengths).cumsum(0))
+    images_of = {key: _read_images(dataset, key, environment.image_size) for key in cameras}
+    return Demonstrations(vectors, images_of, torch.tensor(lengths).cumsum(0))
 
 
 def _open(source: str | Path) -> tuple[Any, dict[str, Any]]:
@@ -106,8 +113,8 @@ def _open(source: str | Path) -> tuple[Any, dict[str, Any]]:
         )
     elif (partial := folder.with_name(f"{folder.name}.partial")).exists():
         raise DemonstrationsError(
-            f"{folder} is not complete yet: its demonstrations are in {partial}. Go on with the "
-            "prism demos command that was interrupted."
+            f"{folder} is not complete yet: its demonstrations are in {partial}. Run the "
+            "prism demos command again that was interrupted."
         )
     else:
         options = {"repo_id": str(source)}
@@ -117,13 +124,13 @@ def _open(source: str | Path) -> tuple[Any, dict[str, Any]]:
         if "root" in options:
             raise DemonstrationsError(f"{folder} cannot be read: {error}") from error
         raise DemonstrationsError(
-            f"There is no dataset at {source}, and it cannot be had from the hub "
+            f"There is no dataset at {source}, and it cannot be fetched from the hub "
             f"({type(error).__name__}). Make one with prism demos, or connect to the hub."
         ) from error
 
 
 def _check_origin(root: Path, task: Task) -> None:
-    """Refuse demonstrations of ours that show another task."""
+    """Refuse demonstrations that prism recorded of another task."""
     file = root / ORIGIN
     if not file.is_file():
         return
@@ -183,7 +190,7 @@ def _read_images(dataset: Any, key: str, size: int) -> Tensor:
     """Decode all images of a camera."""
     from PIL import Image
 
-    pictures = torch.empty((len(dataset), 3, size, size), dtype=torch.uint8)
+    decoded = torch.empty((len(dataset), 3, size, size), dtype=torch.uint8)
     if dataset.meta.features[key]["dtype"] == "video":
         source = ((dataset[index][key] * 255).byte().permute(1, 2, 0).numpy()
                   for index in range(len(dataset)))  # fmt: skip
@@ -196,6 +203,6 @@ def _read_images(dataset: Any, key: str, size: int) -> Tensor:
             if image.size != (size, size):
                 image = image.resize((size, size), Image.Resampling.BOX)
             array = np.array(image.convert("RGB"))
-            pictures[index] = torch.from_numpy(array).permute(2, 0, 1)
+            decoded[index] = torch.from_numpy(array).permute(2, 0, 1)
             progress.step()
-    return pictures
+    return decoded

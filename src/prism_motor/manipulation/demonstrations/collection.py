@@ -1,4 +1,4 @@
-"""Collecting demonstrations: interrupted at any time, it goes on where it was.
+"""Collecting demonstrations: interrupted at any time, it continues where it stopped.
 
 Every attempt has its own seed, so a collection that was interrupted ends with the same episodes as
 one that was not. Attempts are kept beside the dataset until all are there::
@@ -15,20 +15,22 @@ import json
 import math
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from prism_motor._errors import InputError
-from prism_motor.manipulation import workers as pool
-from prism_motor.manipulation.demonstrations.episode import load_episode, record, save_episode
-from prism_motor.manipulation.demonstrations.features import make_features
-from prism_motor.manipulation.demonstrations.writing import ORIGIN, write_dataset
+from prism_motor.manipulation.demonstrations.dataset import ORIGIN, make_features, write_dataset
+from prism_motor.manipulation.demonstrations.recording import (
+    load_demonstration,
+    record_demonstration,
+    save_demonstration,
+)
 from prism_motor.manipulation.environment import Environment
-from prism_motor.manipulation.make import make_environment, make_expert
-from prism_motor.manipulation.tasks import Task, find_task
+from prism_motor.manipulation.tasks import Task, find_task, make_environment, make_expert
+from prism_motor.manipulation.workers import EpisodeJob, JobResult, WorkerError, run_episodes
 from prism_motor.nn.checks import check_size
 from prism_motor.runs import collect_provenance
 from prism_motor.runs.atomic import write_json
@@ -37,24 +39,31 @@ SEEDS_APART = 1_000_000
 """Attempts that fit between two seeds."""
 
 
+def demonstrations(number: int) -> str:
+    """Write a number of demonstrations for people."""
+    return f"{number} demonstration{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class CollectionConfig:
-    """What to collect."""
+    """What to collect; every field is an option of the command."""
 
-    suite: str
-    """The suite."""
-    task: str
-    """Name of the task."""
+    suite: str = "metaworld"
+    """The suite; metaworld needs no downloads."""
+    task: str = "reach-v3"
+    """Name or number of the task."""
     episodes: int = 50
-    """Demonstrations that solve the task."""
+    """How many demonstrations; only attempts that solve the task count."""
     image_size: int = 64
-    """Side of the images, pixels; 0 for none."""
+    """Side of the images, pixels; 0 records none, which is quicker and enough for the preset
+    state."""
     seed: int = 1
     """Seed of resets and experts."""
     hold: int = 8
     """Steps recorded after success."""
     noise: float = 0.0
-    """Standard deviation of what is added to the hand's actions when they are executed."""
+    """Standard deviation of noise on the hand's actions as they are executed; the actions without
+    it are recorded, so that demonstrations show how to recover."""
 
     def __post_init__(self) -> None:
         check_size("demonstrations", "episodes", self.episodes)
@@ -64,36 +73,37 @@ class CollectionConfig:
 
     @property
     def most_attempts(self) -> int:
-        """After how many attempts an expert that fails too often is given up on."""
+        """Attempts after which an expert that fails too often is given up on."""
         return 3 * self.episodes + 10
 
 
-class Collection:
+class DemonstrationCollection:
     """Demonstrations being collected for a dataset.
 
     Args:
-        config: What to collect.
+        config: What to collect; its task may be a name or a number.
         out: The dataset's folder; it must not exist.
         workers: Processes that record; 0 for this one.
     """
 
     def __init__(self, config: CollectionConfig, out: Path, workers: int = 0) -> None:
-        self.config, self.out = config, out
         self.task: Task = find_task(config.suite, config.task)
+        self.config, self.out = replace(config, task=self.task.name), out
         if out.exists():
             raise InputError(
-                f"{out} exists already{_describe(out)}. Choose another folder by --out."
+                f"{out} exists already{_describe(out)}. Choose another folder with --out."
             )
         self.workers = workers
         self.folder = out.with_name(f"{out.name}.partial")
         file = self.folder / "collection.json"
-        wanted = asdict(config)
+        wanted = asdict(self.config)
         if file.is_file():
             found = json.loads(file.read_text())
             if found != wanted:
                 raise InputError(
                     f"{self.folder} holds an unfinished collection with other settings: {found}. "
-                    "Go on with the same settings, delete it, or choose another folder by --out."
+                    "Continue with the same settings, delete it, or choose another folder with "
+                    "--out."
                 )
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -110,34 +120,35 @@ class Collection:
         return sorted(int(file.stem) for file in self.folder.glob("*.failed"))
 
     def collect(self, report: Callable[[bool], None] | None = None) -> None:
-        """Record what is missing; ``report`` is told after every attempt whether it succeeded."""
+        """Record what is missing; after every attempt ``report`` hears whether it succeeded."""
         crashed: list[str] = []
 
-        def note(done: pool.Outcome[bool]) -> None:
-            if done.record is None:
-                crashed.append(f"{done.episode}: {done.failure}")
+        def note(done: JobResult[bool]) -> None:
+            if done.result is None:
+                crashed.append(f"{done.job}: {done.failure}")
             elif report is not None:
-                report(done.record)
+                report(done.result)
 
-        make_recorder = partial(Recorder, self.task, self.config, self.folder)
-        recorder = None if self.workers or not self._next_attempts() else make_recorder()
+        make_recorder = partial(AttemptRecorder, self.task, self.config, self.folder)
+        # In this process all rounds of attempts share one environment.
+        shared = None if self.workers or not self._next_attempts() else make_recorder()
         try:
             while attempts := self._next_attempts():
                 seeds = [SEEDS_APART * self.config.seed + attempt for attempt in attempts]
-                pool.run_episodes(
-                    make_recorder if recorder is None else recorder.itself,
-                    [pool.Episode(self.task, seed=seed) for seed in seeds],
+                run_episodes(
+                    make_recorder if shared is None else lambda: shared,
+                    [EpisodeJob(self.task, seed=seed) for seed in seeds],
                     workers=self.workers,
                     on_done=note,
                 )
                 if crashed:
-                    raise ChildProcessError(
+                    raise WorkerError(
                         f"The simulator crashed again and again ({crashed[0]}). What is done stays "
-                        f"in {self.folder}; the same command goes on."
+                        f"in {self.folder}; the same command continues."
                     )
         finally:
-            if recorder is not None:
-                recorder.environment.close()
+            if shared is not None:
+                shared.environment.close()
 
     def _next_attempts(self) -> list[int]:
         """Return as many attempts as there are demonstrations missing, the first not made yet.
@@ -148,15 +159,15 @@ class Collection:
         made = {int(file.stem) for file in self.done} | set(self.failures)
         if missing > 0 and len(made) >= self.config.most_attempts:
             raise InputError(
-                f"The expert solved {self.task.name} in {len(self.done)} of {len(made)} attempts "
-                f"only, too few for {self.config.episodes} demonstrations. Those there are stay in "
+                f"The expert solved {self.task.name} in only {len(self.done)} of {len(made)} "
+                f"attempts, too few for {demonstrations(self.config.episodes)}. Those stay in "
                 f"{self.folder}; ask for fewer episodes."
             )
         free = (attempt for attempt in count() if attempt not in made)
         return list(islice(free, max(0, missing)))
 
     def finish(self, report: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Write the dataset, remove the attempts and return what the dataset says of itself."""
+        """Write the dataset, remove the attempts and return what the dataset says about its origin."""
         environment = _make_environment(self.task, self.config)
         try:
             features = make_features(environment, images=self.config.image_size > 0)
@@ -172,7 +183,7 @@ class Collection:
         }
         write_dataset(
             self.out,
-            (load_episode(file) for file in self.done),
+            (load_demonstration(file) for file in self.done),
             features=features,
             frames_per_second=rate,
             suite=self.task.suite,
@@ -184,40 +195,35 @@ class Collection:
         return origin
 
 
-class Recorder:
-    """Makes attempts and keeps what came of them, here or in a process of its own.
+class AttemptRecorder:
+    """Makes attempts and writes what came of them, here or in a process of its own.
 
     Args:
         task: What to record.
         config: How.
-        folder: Where to keep it.
+        folder: Where to.
     """
 
     def __init__(self, task: Task, config: CollectionConfig, folder: Path) -> None:
         self.config, self.folder = config, folder
         self.environment = _make_environment(task, config)
 
-    def itself(self) -> Recorder:
-        """Return this, for rounds of attempts that share it."""
-        return self
-
-    def __call__(self, episode: pool.Episode) -> bool:
+    def __call__(self, job: EpisodeJob) -> bool:
         """Make one attempt; say whether it solved the task."""
-        assert episode.seed is not None
-        attempt = episode.seed - SEEDS_APART * self.config.seed
-        expert = make_expert(self.environment)
-        found = record(
+        assert job.seed is not None
+        attempt = job.seed - SEEDS_APART * self.config.seed
+        demonstration = record_demonstration(
             self.environment,
-            expert,
-            seed=episode.seed,
+            make_expert(self.environment),
+            seed=job.seed,
             hold=self.config.hold,
             images=self.config.image_size > 0,
             noise=self.config.noise,
         )
-        if found is None:
+        if demonstration is None:
             (self.folder / f"{attempt:06d}.failed").touch()
             return False
-        save_episode(found, self.folder / f"{attempt:06d}.npz")
+        save_demonstration(demonstration, self.folder / f"{attempt:06d}.npz")
         return True
 
 
@@ -228,9 +234,9 @@ def _make_environment(task: Task, config: CollectionConfig) -> Environment:
 
 
 def _describe(out: Path) -> str:
-    """Say what a folder holds, if it is a dataset of ours."""
+    """Say what a folder holds, if it is a dataset that prism wrote."""
     try:
         found = json.loads((out / ORIGIN).read_text())["collection"]
-        return f" with {found['episodes']} demonstrations of {found['suite']} {found['task']}"
+        return f" with {demonstrations(found['episodes'])} of {found['suite']} {found['task']}"
     except (OSError, ValueError, KeyError):
         return ""

@@ -1,15 +1,26 @@
-"""The policy network of a run, in LeRobot's terms."""
+"""The policy network of a run and what its inputs are normalised by, in LeRobot's terms."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from prism_motor._extras import missing_extra
 from prism_motor.manipulation.config import ManipulationConfig
-from prism_motor.manipulation.demonstrations.features import ACTION, OBJECTS, STATE, image_key
-from prism_motor.manipulation.diffusion.normalisation import Statistics
+from prism_motor.manipulation.demonstrations.cache import Demonstrations
+from prism_motor.manipulation.demonstrations.dataset import ACTION, OBJECTS, STATE, image_key
+
+SMALLEST_RANGE = 0.01
+"""Narrower ranges (m, rad) are widened to this: what hardly moves in demonstrations must not be
+blown up to the whole range, or a disturbance of a millimetre becomes the loudest signal."""
+
+_IMAGE_MEAN, _IMAGE_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""Those of ImageNet, which LeRobot uses for every dataset by default."""
+
+Statistics = dict[str, dict[str, Tensor]]
+"""Statistics by column: min and max, or mean and std."""
 
 
 def make_policy_config(config: ManipulationConfig) -> Any:
@@ -73,3 +84,16 @@ def make_processors(policy: Any, statistics: Statistics) -> tuple[Any, Any]:
     from lerobot.policies.diffusion.processor_diffusion import make_diffusion_pre_post_processors
 
     return make_diffusion_pre_post_processors(policy.config, dataset_stats=statistics)
+
+
+def measure_statistics(demonstrations: Demonstrations) -> Statistics:
+    """Return the statistics that LeRobot's processors normalise by."""
+    found: Statistics = {}
+    for key, values in demonstrations.vectors.items():
+        low, high = values.amin(0), values.amax(0)
+        wider = (SMALLEST_RANGE - (high - low)).clamp(min=0) / 2
+        found[key] = {"min": low - wider, "max": high + wider}
+    for key in demonstrations.images:
+        pair = {"mean": _IMAGE_MEAN, "std": _IMAGE_STD}
+        found[key] = {name: torch.tensor(rgb).reshape(3, 1, 1) for name, rgb in pair.items()}
+    return found

@@ -18,7 +18,7 @@ from torch import Tensor
 from prism_motor._errors import InputError
 from prism_motor.domains import open_run, require_domain
 from prism_motor.manipulation.config import ManipulationConfig
-from prism_motor.manipulation.demonstrations.features import OBJECTS, STATE, image_key
+from prism_motor.manipulation.demonstrations.dataset import OBJECTS, STATE, image_key
 from prism_motor.manipulation.diffusion.network import make_policy, make_processors
 from prism_motor.manipulation.environment import Environment, Observation
 from prism_motor.runs import RunError

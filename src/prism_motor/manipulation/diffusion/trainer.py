@@ -11,9 +11,12 @@ from torch import Tensor
 from prism_motor.domains import State
 from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations
-from prism_motor.manipulation.diffusion.network import make_policy, make_processors
-from prism_motor.manipulation.diffusion.normalisation import measure_statistics
-from prism_motor.manipulation.diffusion.windows import Windows, draw
+from prism_motor.manipulation.diffusion.network import (
+    make_policy,
+    make_processors,
+    measure_statistics,
+)
+from prism_motor.manipulation.diffusion.windows import TrainingWindows, draw_samples
 from prism_motor.runs import RunError
 from prism_motor.train.gradient import GradientTrainer
 
@@ -38,7 +41,7 @@ class HandlingTrainer(GradientTrainer):
         self.normalise, _ = make_processors(policy, self.statistics)
         settings = policy.config
         optimizer = settings.get_optimizer_preset().build(policy.get_optim_params())
-        self.windows = Windows(demonstrations, config.network)
+        self.windows = TrainingWindows(demonstrations, config.network)
         self.data_hash = _hash(demonstrations)
         torch.manual_seed(config.seed)  # arms of any size see the same noise
         super().__init__(
@@ -53,7 +56,7 @@ class HandlingTrainer(GradientTrainer):
     def loss(self) -> Tensor:
         """Return the loss on the samples of the next update."""
         config = self.config
-        samples = draw(len(self.windows), config.batch, config.seed, self.updates)
+        samples = draw_samples(len(self.windows), config.batch, config.seed, self.updates)
         loss, _ = self.policy.forward(self.normalise(self.windows.batch(samples)))
         return loss
 

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from prism_motor.manipulation.config import NetworkConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations
-from prism_motor.manipulation.demonstrations.features import ACTION
+from prism_motor.manipulation.demonstrations.dataset import ACTION
 
 
-class Windows:
+class TrainingWindows:
     """Every step of every demonstration as a sample, but for the last few of an episode.
 
     A sample holds the observations up to its step and the actions from the first of them on. Beyond
@@ -55,10 +55,10 @@ class Windows:
         return batch
 
 
-def draw(count: int, size: int, seed: int, update: int) -> Tensor:
+def draw_samples(count: int, size: int, seed: int, update: int) -> Tensor:
     """Return the samples of one update: every sample once, then all again in another order.
 
-    The result depends on the arguments alone, so training goes on anywhere without a memory of
+    The result depends on the arguments alone, so training resumes anywhere without a record of
     what was drawn.
 
     Args:

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prism_motor.manipulation.make import make_environment
-from prism_motor.manipulation.tasks import find_task
-from prism_motor.manipulation.workers import Episode, run_episodes
+from prism_motor.manipulation.tasks import find_task, make_environment
+from prism_motor.manipulation.workers import EpisodeJob, run_episodes
 
 STOVE = "turn_on_the_stove"
 REST = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0])
@@ -259,10 +258,14 @@ def make_runner():
 @pytest.mark.slow
 def test_episodes_are_the_same_in_workers_and_here(libero):
     task = find_task("libero_goal", STOVE)
-    episodes = [Episode(task, initial_state=0), Episode(task, seed=1), Episode(task, seed=2)]
+    episodes = [
+        EpisodeJob(task, initial_state=0),
+        EpisodeJob(task, seed=1),
+        EpisodeJob(task, seed=2),
+    ]
     here = run_episodes(make_runner, episodes, workers=0)
     there = run_episodes(make_runner, episodes[::-1], workers=1)[::-1]
     for one, other in zip(here, there, strict=True):
-        assert one.record is not None
-        assert other.record is not None
-        assert_array_equal(one.record, other.record)
+        assert one.result is not None
+        assert other.result is not None
+        assert_array_equal(one.result, other.result)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prism_motor.manipulation.make import make_environment
-from prism_motor.manipulation.tasks import find_task, list_tasks
+from prism_motor.manipulation.tasks import find_task, list_tasks, make_environment
 
 pytestmark = pytest.mark.slow
 

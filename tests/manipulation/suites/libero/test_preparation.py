@@ -4,13 +4,15 @@ import tarfile
 
 import pytest
 
-from prism_motor.manipulation.suites.libero import assets as assets_module
-from prism_motor.manipulation.suites.libero.assets import copy_assets, missing_assets
+from prism_motor._errors import InputError
+from prism_motor.manipulation.suites.libero import preparation as assets_module
 from prism_motor.manipulation.suites.libero.package import cached_assets, config_file
 from prism_motor.manipulation.suites.libero.preparation import (
     NotPreparedError,
     check,
+    copy_assets,
     ensure_prepared,
+    missing_assets,
     prepare,
 )
 
@@ -82,7 +84,7 @@ def test_assets_come_from_a_folder_or_an_archive(kind, small, tmp_path):
 
 def test_bad_archives_are_refused_and_leave_nothing(small, tmp_path):
     target = tmp_path / "there" / "assets"
-    with pytest.raises(FileNotFoundError, match="does not exist"):
+    with pytest.raises(InputError, match="does not exist"):
         copy_assets(tmp_path / "nothing.tar", target)
     whole, cut = tmp_path / "whole.tar.xz", tmp_path / "cut.tar.xz"
     with tarfile.open(whole, "w:xz") as archive:
@@ -139,7 +141,9 @@ def test_what_is_not_prepared_is_refused_with_the_command(clean, small):
     with pytest.raises(NotPreparedError, match=r"config file .* Run: prism libero prepare"):
         ensure_prepared()
     prepare(small, link=False)
-    with pytest.raises(NotPreparedError, match=r"files .* are missing, \*/akita_black_bowl.xml"):
+    with pytest.raises(
+        NotPreparedError, match=r"files are missing, e\.g\. \*/akita_black_bowl.xml"
+    ):
         ensure_prepared()
     (clean / "cache" / "assets").rename(clean / "gone")
     with pytest.raises(NotPreparedError, match="--assets FILE"):

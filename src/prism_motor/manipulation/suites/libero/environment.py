@@ -1,4 +1,4 @@
-"""One LIBERO task as an environment of ours."""
+"""One LIBERO task as an environment."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from prism_motor._errors import InputError
-from prism_motor.manipulation.drawing import Drawing
-from prism_motor.manipulation.environment import Image, Observation, Physics, Step
-from prism_motor.manipulation.forces import contact_forces
-from prism_motor.manipulation.suites.libero.control import Stepper
-from prism_motor.manipulation.suites.libero.objects import Objects
-from prism_motor.manipulation.suites.libero.problem import Problem
+from prism_motor.manipulation.environment import (
+    Array,
+    Environment,
+    Image,
+    Observation,
+    Physics,
+    Transition,
+)
+from prism_motor.manipulation.sensing import CameraRenderer, contact_forces
+from prism_motor.manipulation.suites.libero.problem import (
+    LiberoObjects,
+    LiberoProblem,
+    LiberoStepper,
+)
 from prism_motor.manipulation.tasks import Task
 from prism_motor.nn.checks import check_choice, check_size
 from prism_motor.sim.scene import import_mujoco
@@ -27,19 +36,22 @@ STIFFNESS = 150.0
 SETTLING = 10
 """Control steps without motion after a reset, while things fall into place."""
 
+_METRES, _RADIANS = 0.05, 0.5
+"""What an action of one means to the controller, per axis."""
+
 _REST = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0])
 _HAND = "robot0_right_hand"
 _COLLISION = 0
 """Group of the geometry that touches and is not seen."""
 
 
-class LiberoEnvironment:
+class LiberoEnvironment(Environment):
     """A LIBERO scene: a Panda arm under operational-space control, as in LeRobot's wrapper.
 
     The state is the position of the end effector, its orientation as axis times angle, and two
-    finger positions; the objects are those of :class:`prism_motor.manipulation.suites.libero.objects.Objects`.
-    Actions move the goal of the controller (up to 5 cm and 0.5 rad an axis and step), the last one
-    closes (1) or opens (-1) the fingers.
+    finger positions; the objects are those of :class:`LiberoObjects`. Actions move the goal of the
+    controller (up to 5 cm and 0.5 rad per axis and step), the last one closes (1) or opens (-1)
+    the fingers.
 
     As in LeRobot's wrapper, sensors and cameras are read 2 ms before the end of a step, and images
     are mirrored.
@@ -82,14 +94,14 @@ class LiberoEnvironment:
         self.task = task
         self.stiffness = stiffness
         self.image_size = check_size("LiberoEnvironment", "image_size", image_size)
-        self._problem = Problem(task, stiffness)
+        self._problem = LiberoProblem(task, stiffness)
         self._model, self._data = self._problem.model, self._problem.data
         known = [self._model.camera(index).name for index in range(self._model.ncam)]
         self.cameras = tuple(check_choice("camera of LIBERO", name, known) for name in cameras)
         self.initial_states = len(self._problem.fixed)
         self._seeds = np.random.default_rng(seed)
-        self._stepper = Stepper(self._problem.env)
-        self._objects = Objects(self._problem.env)
+        self._stepper = LiberoStepper(self._problem.env)
+        self._objects = LiberoObjects(self._problem.env)
         self.object_names = self._objects.names
         robot = self._problem.env.robots[0]
         self._site = robot.eef_site_id
@@ -98,12 +110,12 @@ class LiberoEnvironment:
         self._fingers = list(robot._ref_gripper_joint_pos_indexes)
         self._joints = list(robot._ref_joint_pos_indexes)
         self._dofs = list(robot._ref_joint_vel_indexes)
-        self._drawing: Drawing | None = None
+        self._renderer: CameraRenderer | None = None
         self._steps = 0
 
     @property
     def problem(self) -> object:
-        """LIBERO's own environment, for those who may look behind the scenes."""
+        """LIBERO's own environment, for experts, which may look behind the scenes."""
         return self._problem.env
 
     def reset(
@@ -113,11 +125,7 @@ class LiberoEnvironment:
 
         With a fixed initial state, ``seed`` places the fixtures; default: the state's number.
         """
-        if initial_state is not None and not 0 <= initial_state < self.initial_states:
-            raise InputError(
-                f"{self.task.key} has initial states 0 to {self.initial_states - 1}, "
-                f"got {initial_state}."
-            )
+        self.check_initial_state(initial_state)
         if seed is None:
             seed = int(self._seeds.integers(2**31)) if initial_state is None else initial_state
         self._problem.reset(seed, initial_state)
@@ -126,17 +134,14 @@ class LiberoEnvironment:
         self._steps = 0
         return self._advance(_REST, images)
 
-    def step(self, action: NDArray[np.floating], *, images: bool = True) -> Step:
+    def step(self, action: NDArray[np.floating], *, images: bool = True) -> Transition:
         """Apply one action in [-1, 1]; draw images only when they are asked for."""
         action = np.asarray(action)
-        if action.shape != (7,):
-            raise InputError(f"An action of LIBERO has 7 values, got shape {action.shape}.")
-        if not np.isfinite(action).all():
-            raise InputError(f"An action must be finite, got {action}.")
+        self.check_action(action)
         seen = self._advance(action, images)
         self._problem.env._post_process()
         self._steps += 1
-        return Step(seen, self._problem.succeeded(), self._steps >= self.task.horizon)
+        return Transition(seen, self._problem.succeeded(), self._steps >= self.task.horizon)
 
     def _advance(self, action: NDArray[np.floating], images: bool) -> Observation:
         seen: list[Observation] = []
@@ -181,26 +186,39 @@ class LiberoEnvironment:
             largest_force=float(np.linalg.norm(forces, axis=1).max()),
         )
 
+    def commanded_pose(self, before: Physics, action: NDArray[np.floating]) -> tuple[Array, Array]:
+        """Return the controller's goal: the action added to the pose before the step."""
+        clipped = np.clip(np.asarray(action, dtype=np.float64), -1, 1)
+        position = before.position + _METRES * clipped[:3]
+        start = Rotation.from_quat(np.roll(before.quaternion, -1))  # scipy: the real part last
+        turned = Rotation.from_rotvec(_RADIANS * clipped[3:6]) * start
+        return position, np.roll(turned.as_quat(), 1)
+
     def frame(self, size: int = 256) -> Image:
-        """Draw the first camera at ``size``, for films; not mirrored."""
+        """Draw the first camera at ``size``, for videos; not mirrored."""
         camera = self.cameras[0] if self.cameras else CAMERAS[0]
         return np.ascontiguousarray(self._draw(camera, size))
 
     def _draw(self, camera: str, size: int) -> Image:
-        if self._drawing is None:
-            self._drawing = Drawing(self._model, max(size, self.image_size), hidden=[_COLLISION])
-        return self._drawing.draw(self._data, camera, size)
+        if self._renderer is None:
+            largest = max(size, self.image_size)
+            self._renderer = CameraRenderer(self._model, largest, hidden=[_COLLISION])
+        return self._renderer.render(self._data, camera, size)
 
     def close(self) -> None:
         """Free the simulator and its renderer."""
-        if self._drawing is not None:
-            self._drawing.close()
-            self._drawing = None
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
         self._problem.close()
 
 
 def _axis_angle(quaternion: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Turn w x y z into axis times angle, in single precision as LeRobot does."""
+    """Turn w x y z into axis times angle, in single precision as LeRobot does.
+
+    Not scipy's Rotation: it computes in double precision and takes the shorter way round, so that
+    states would differ from LeRobot's, with which they are equal to the last bit.
+    """
     w, *vector = quaternion.astype(np.float32)
     w = np.clip(w, np.float32(-1.0), np.float32(1.0))
     sine = np.sqrt(np.maximum(np.float32(1.0) - w * w, np.float32(0.0)))

@@ -45,7 +45,7 @@ def cached_assets() -> Path:
 
 
 def packaged_assets() -> Path:
-    """Return where LIBERO itself, and with it LeRobot, looks for its assets."""
+    """Return where LIBERO, and with it LeRobot, looks for its assets."""
     return package_folder() / "assets"
 
 

@@ -1,17 +1,21 @@
-"""Preparing LIBERO: its config file, its assets, and a report of what is missing."""
+"""Preparing LIBERO: its config file, its scene assets, and a report of what is missing."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import tarfile
+import tempfile
+import zipfile
+import zlib
 from dataclasses import dataclass
+from lzma import LZMAError
 from pathlib import Path
+from xml.etree import ElementTree
 
-from prism_motor._errors import PrismError
-from prism_motor.manipulation.suites.libero.assets import (
-    copy_assets,
-    download_assets,
-    missing_assets,
-)
+from prism_motor._errors import InputError, PrismError
+from prism_motor._extras import missing_extra
 from prism_motor.manipulation.suites.libero.package import (
     cached_assets,
     config_file,
@@ -21,6 +25,13 @@ from prism_motor.manipulation.suites.libero.package import (
 )
 
 COMMAND = "prism libero prepare"
+"""What users are told to run."""
+
+HUB = "lerobot/libero-assets"
+"""Dataset repository with LIBERO's assets on the Hugging Face hub."""
+
+_SUITES = ("libero_spatial", "libero_object", "libero_goal", "libero_10")
+"""Suites whose tasks say which assets are needed."""
 
 
 class NotPreparedError(PrismError, OSError):
@@ -42,7 +53,7 @@ class Preparation:
     missing: tuple[str, ...]
     """Files of the assets that the tasks need and that are not there."""
     linked: bool
-    """Whether LIBERO finds the assets by itself, so that LeRobot's own commands run too."""
+    """Whether LIBERO finds the assets on its own, so that LeRobot's own commands run too."""
 
     @property
     def ready(self) -> bool:
@@ -55,7 +66,7 @@ class Preparation:
         if self.assets is None:
             lines.append("assets   not found")
         else:
-            count = f"{len(self.missing)} files are missing" if self.missing else ""
+            count = f"{_files(len(self.missing))} missing" if self.missing else ""
             lines.append(f"assets   {self.assets}" + _note(count))
             lines += [f"           {file}" for file in self.missing[:10]]
             if self.missing and len(self.missing) > 10:
@@ -66,6 +77,10 @@ class Preparation:
                 "commands do not"
             )
         return "\n".join(lines)
+
+
+def _files(count: int) -> str:
+    return "1 file is" if count == 1 else f"{count} files are"
 
 
 def _note(problem: str) -> str:
@@ -91,7 +106,7 @@ def prepare(assets: Path | None = None, *, link: bool = True) -> Preparation:
     Args:
         assets: An archive or a folder of assets. Without it, assets that are complete stay, and
             otherwise they are fetched from the hub.
-        link: Make LIBERO itself find them too, by a link in its package.
+        link: Make LIBERO find them too, by a link in its package.
     """
     state = check()
     if state.config_problem:
@@ -106,7 +121,7 @@ def prepare(assets: Path | None = None, *, link: bool = True) -> Preparation:
 
 
 def ensure_prepared() -> None:
-    """Refuse to go on, with the command that helps, unless LIBERO is prepared."""
+    """Raise, with the command that helps, unless LIBERO is prepared."""
     problem = _config_problem(config_file())
     if problem:
         raise NotPreparedError(f"LIBERO's config file {config_file()} {problem}. Run: {COMMAND}")
@@ -120,8 +135,8 @@ def ensure_prepared() -> None:
     missing = missing_assets(assets, package_folder() / "bddl_files")
     if missing:
         raise NotPreparedError(
-            f"{len(missing)} files of LIBERO's assets in {assets} are missing, {missing[0]} for "
-            f"one. Run: {COMMAND} (fetches them from the hub) or {COMMAND} --assets FILE."
+            f"Of LIBERO's assets in {assets}, {_files(len(missing))} missing, e.g. {missing[0]}. "
+            f"Run: {COMMAND} (fetches them from the hub) or {COMMAND} --assets FILE."
         )
 
 
@@ -176,3 +191,97 @@ def _link_assets() -> None:
             link.symlink_to(cached_assets(), target_is_directory=True)
     except OSError:
         pass
+
+
+def missing_assets(assets: Path, bddl_files: Path) -> list[str]:
+    """List the files, relative to ``assets``, that the tasks need and that are not there."""
+    files = {file.relative_to(assets) for file in assets.rglob("*") if file.is_file()}
+    models = {file.stem: file for file in files if file.suffix == ".xml"}
+    scenes = [file for file in files if file.match("scenes/*_base_style.xml")]
+    missing = [] if scenes else ["scenes/*_base_style.xml"]
+    needed = [models.get(name, name) for name in sorted(_object_names(bddl_files))]
+    for file in [*needed, *scenes]:
+        if isinstance(file, str):
+            missing.append(f"*/{file}.xml")
+            continue
+        for element in ElementTree.parse(assets / file).iter():
+            used = element.get("file")
+            if used and not (assets / file.parent / used).is_file():
+                missing.append(str(file.parent / used))
+    return missing
+
+
+def _object_names(bddl_files: Path) -> set[str]:
+    """Collect the kinds of things in the tasks; tables and floors are part of the scenes."""
+    names: set[str] = set()
+    for suite in _SUITES:
+        for file in (bddl_files / suite).glob("*.bddl"):
+            for things in re.findall(r"\(:(?:objects|fixtures)(.*?)\)", file.read_text(), re.S):
+                names.update(re.findall(r"- (\w+)", things))
+    return {name for name in names if not name.endswith(("table", "floor"))}
+
+
+def copy_assets(source: Path, target: Path) -> None:
+    """Put the assets of a folder or an archive at ``target``, all or nothing."""
+    if not source.exists():
+        raise InputError(f"--assets {source} does not exist.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        if source.is_dir():
+            found = _find_root(source, source)
+            shutil.copytree(found, Path(folder) / "copy")
+            _move(Path(folder) / "copy", target)
+        else:
+            _unpack(source, Path(folder))
+            _move(_find_root(Path(folder), source), target)
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    try:
+        if zipfile.is_zipfile(archive):
+            zipfile.ZipFile(archive).extractall(folder)
+        else:
+            with tarfile.open(archive) as opened:
+                opened.extractall(folder, filter="data")
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError) as error:
+        raise InputError(
+            f"{archive} is not a complete archive (.tar, .tar.gz, .tar.xz or .zip): {error}."
+        ) from error
+
+
+def _find_root(folder: Path, source: Path) -> Path:
+    """Return the folder that holds ``scenes`` and the objects; it may be one level down."""
+    for candidate in (folder, *sorted(path for path in folder.iterdir() if path.is_dir())):
+        if (candidate / "scenes").is_dir() and (candidate / "articulated_objects").is_dir():
+            return candidate
+    raise InputError(
+        f"{source} holds no LIBERO assets: neither it nor a folder in it has the folders scenes "
+        "and articulated_objects."
+    )
+
+
+def _move(folder: Path, target: Path) -> None:
+    if target.exists():
+        shutil.rmtree(target)
+    try:
+        os.replace(folder, target)
+    except OSError:  # another process was faster
+        if not target.is_dir():
+            raise
+
+
+def download_assets(target: Path) -> None:
+    """Fetch the assets from the hub; an interrupted download continues where it stopped."""
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise missing_extra("Downloading LIBERO's assets", "manipulation", error) from error
+    target.mkdir(parents=True, exist_ok=True)
+    try:
+        snapshot_download(HUB, repo_type="dataset", local_dir=str(target))
+    except Exception as error:  # the hub's client raises dozens of kinds
+        raise NotPreparedError(
+            f"Could not fetch LIBERO's assets ({HUB}) from the hub: {error}\n"
+            "Without a connection, give an archive or a folder of them: "
+            "prism libero prepare --assets FILE"
+        ) from error

@@ -1,26 +1,40 @@
-"""LIBERO's own environment of a task: building it once, resetting it quickly and repeatably."""
+"""LIBERO's own environment of a task: built once, then reset, stepped and read quickly.
+
+robosuite runs the whole forward dynamics three times per physics step and looks everything up by
+name. Here its controller is given the same numbers from one pass between ``mj_step1`` and
+``mj_step2``, so that states stay equal to the last bit.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prism_motor._extras import missing_extra
 from prism_motor.manipulation.environment import Array
 from prism_motor.manipulation.suites.libero.package import import_libero
 from prism_motor.manipulation.suites.libero.preparation import ensure_prepared
 from prism_motor.manipulation.tasks import Task
+from prism_motor.sim.scene import import_mujoco
 
 NEAR = 1e-3
 """A random reset whose objects all lie this near (m) to a fixed initial state is drawn again."""
 
+SUBSTEPS = 25
+"""Physics steps of 2 ms in a control step of 50 ms."""
+SAMPLED = 23
+"""The physics step after which robosuite reads its sensors, once a fixed initial state was set."""
 
-class Problem:
+_POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
+
+
+class LiberoProblem:
     """A LIBERO problem without its renderer.
 
     The model is compiled once. LIBERO compiles it anew at every reset, which takes longer than
@@ -62,7 +76,7 @@ class Problem:
     def reset(self, seed: int, initial_state: int | None = None) -> None:
         """Place everything at random, then at a fixed initial state if one is given.
 
-        Fixtures such as cabinets are no part of the fixed states: they follow ``seed``.
+        Fixtures such as cabinets are not part of the fixed states: they follow ``seed``.
         """
         for attempt in range(100):
             # The first draw is LIBERO's for that seed; others must not be those of other seeds.
@@ -121,3 +135,120 @@ def _random_numbers(seed: list[int]) -> Iterator[None]:
         yield
     finally:
         np.random.set_state(before)
+
+
+class LiberoStepper:
+    """Applies actions to a LIBERO problem.
+
+    Args:
+        problem: LIBERO's own environment; it may be reset at any time, but not reloaded.
+    """
+
+    def __init__(self, problem: Any) -> None:
+        self._robot = problem.robots[0]
+        self._model, self._data = problem.sim.model._model, problem.sim.data._data
+        self._site = self._robot.eef_site_id
+        # Arrays, because numpy takes several times as long to index by a list.
+        self._dofs = np.array(self._robot._ref_joint_vel_indexes)
+        self._joints = np.array(self._robot._ref_joint_pos_indexes)
+        self._arm = np.array(self._robot._ref_joint_actuator_indexes)
+        self._fingers = np.array(self._robot._ref_joint_gripper_actuator_indexes)
+        self._low, self._high = self._robot.torque_limits
+        reach = self._model.actuator_ctrlrange[self._fingers]
+        self._middle, self._half = reach.mean(1), 0.5 * (reach[:, 1] - reach[:, 0])
+        self._linear = np.zeros((3, self._model.nv))
+        self._angular = np.zeros((3, self._model.nv))
+        self._mass = np.zeros((self._model.nv, self._model.nv))
+
+    def step(self, action: NDArray[np.floating], sample: Callable[[], None]) -> None:
+        """Apply one action for a control step; ``sample`` is called when sensors are read."""
+        mujoco = import_mujoco()
+        model, data, controller = self._model, self._data, self._robot.controller
+        for substep in range(SUBSTEPS):
+            mujoco.mj_step1(model, data)
+            self._inform(controller)
+            if substep == 0:
+                controller.set_goal(action[:6])
+            data.ctrl[self._arm] = np.clip(controller.run_controller(), self._low, self._high)
+            opening = self._robot.gripper.format_action(action[6:])
+            data.ctrl[self._fingers] = self._middle + self._half * opening
+            mujoco.mj_step2(model, data)
+            if substep == SAMPLED:
+                sample()
+        bad = mujoco.mjtWarning
+        for kind in (bad.mjWARN_BADQPOS, bad.mjWARN_BADQVEL, bad.mjWARN_BADQACC):
+            if data.warning[kind.value].number:
+                # MuJoCo has set everything to its origin and would continue from there.
+                raise FloatingPointError("The simulation of LIBERO diverged; reset it.")
+
+    def _inform(self, controller: Any) -> None:
+        """Give the controller what its own ``update`` would look up, when it would."""
+        if not controller.new_update:  # the first time after a reset, it acts on what it knows
+            return
+        mujoco = import_mujoco()
+        model, data, site, dofs = self._model, self._data, self._site, self._dofs
+        mujoco.mj_jacSite(model, data, self._linear, self._angular, site)
+        mujoco.mj_fullM(model, self._mass, data.qM)
+        controller.ee_pos = np.array(data.site_xpos[site])
+        controller.ee_ori_mat = np.array(data.site_xmat[site].reshape(3, 3))
+        controller.ee_pos_vel = np.dot(self._linear, data.qvel)
+        controller.ee_ori_vel = np.dot(self._angular, data.qvel)
+        controller.joint_pos = data.qpos[self._joints]
+        controller.joint_vel = data.qvel[dofs]
+        controller.J_pos = self._linear[:, dofs]
+        controller.J_ori = self._angular[:, dofs]
+        controller.J_full = np.vstack([controller.J_pos, controller.J_ori])
+        controller.mass_matrix = self._mass[dofs, :][:, dofs]
+        controller.new_update = False
+
+
+class LiberoObjects:
+    """Reads the things that a task's goal and instruction name, in a fixed order.
+
+    Each thing gives its position and quaternion, then the positions of its own joints (drawers,
+    doors, knobs).
+
+    Args:
+        problem: LIBERO's own environment.
+    """
+
+    def __init__(self, problem: Any) -> None:
+        model = problem.sim.model._model
+        self._data = problem.sim.data._data
+        self._bodies: list[int] = []
+        self._joints: list[list[int]] = []
+        names: list[str] = []
+        for thing in _things_of_interest(problem):
+            joints = [model.joint(name) for name in _own_joints(problem, thing)]
+            self._bodies.append(problem.obj_body_id[thing])
+            self._joints.append([int(joint.qposadr[0]) for joint in joints])
+            names += [f"{thing}_{axis}" for axis in _POSE]
+            names += [joint.name for joint in joints]
+        self.names = tuple(names)
+
+    def read(self) -> Array:
+        """Return the values now, in the order of ``names``."""
+        data = self._data
+        parts: list[Array] = []
+        for body, joints in zip(self._bodies, self._joints, strict=True):
+            parts += [data.xpos[body], data.xquat[body], data.qpos[joints]]
+        return np.concatenate(parts)
+
+
+def _things_of_interest(problem: Any) -> list[str]:
+    """List the objects and fixtures of interest; a region counts as the thing it is part of."""
+    goal = [name for predicate in problem.parsed_problem["goal_state"] for name in predicate[1:]]
+    things: list[str] = []
+    for name in [*problem.obj_of_interest, *goal]:
+        region = problem.object_sites_dict.get(name)
+        thing = name if region is None else region.parent_name
+        if thing in problem.obj_body_id and thing not in things:
+            things.append(thing)
+    return things
+
+
+def _own_joints(problem: Any, thing: str) -> list[str]:
+    """List hinges and slides of a thing, without the joint that lets it move freely."""
+    model = problem.sim.model._model
+    free = 0
+    return [name for name in problem.get_object(thing).joints if model.joint(name).type[0] != free]

@@ -3,11 +3,43 @@
 import numpy as np
 import pytest
 
-from prism_motor.manipulation.demonstrations.episode import record
-from prism_motor.manipulation.make import make_environment, make_expert
-from prism_motor.manipulation.suites.libero.experts import NoExpertError
-from prism_motor.manipulation.suites.libero.experts.measure import run_episode
-from prism_motor.manipulation.tasks import find_task
+from prism_motor.manipulation.demonstrations.recording import record_demonstration
+from prism_motor.manipulation.environment import NoExpertError
+from prism_motor.manipulation.suites.libero.experts.expert import ProgramStep, derive_program
+from prism_motor.manipulation.suites.libero.experts.measure import try_once
+from prism_motor.manipulation.tasks import find_task, make_environment, make_expert
+
+
+def test_putting_is_one_step():
+    goals = [("on", "akita_black_bowl_1", "plate_1")]
+
+    assert derive_program(goals) == (ProgramStep("put", "akita_black_bowl_1", "plate_1"),)
+
+
+def test_what_must_be_closed_at_the_end_is_closed_last():
+    goals = [("close", "cabinet_drawer"), ("in", "bowl", "cabinet_drawer")]
+
+    assert derive_program(goals) == (
+        ProgramStep("put", "bowl", "cabinet_drawer"),
+        ProgramStep("close", "cabinet_drawer"),
+    )
+
+
+def test_a_closed_drawer_is_opened_before_something_goes_in():
+    program = derive_program([("in", "bowl", "drawer")], closed=["drawer"])
+
+    assert program == (ProgramStep("open ajar", "drawer"), ProgramStep("put", "bowl", "drawer"))
+
+
+def test_things_keep_the_order_of_the_goal():
+    goals = [("in", "soup", "basket"), ("in", "cheese", "basket"), ("turnon", "stove")]
+
+    assert [step.thing for step in derive_program(goals)] == ["stove", "soup", "cheese"]
+
+
+def test_an_unknown_predicate_is_named():
+    with pytest.raises(NoExpertError, match=r"'turnoff'.*turnon.*close"):
+        derive_program([("turnoff", "stove")])
 
 
 @pytest.fixture
@@ -31,7 +63,7 @@ def open_environment(libero):
 def test_an_expert_solves_its_task(open_environment, suite, task):
     environment = open_environment(suite, task)
 
-    success, steps = run_episode(environment, make_expert(environment), seed=3)
+    success, steps = try_once(environment, make_expert(environment), seed=3)
 
     assert success
     assert steps < environment.task.horizon
@@ -42,8 +74,8 @@ def test_a_drawer_is_opened_without_waits_and_in_spite_of_noise(open_environment
     environment = open_environment("libero_goal", 0)
     options = {"seed": 3, "hold": 0, "images": False}
 
-    clean = record(environment, make_expert(environment), **options)
-    noisy = record(environment, make_expert(environment), **options, noise=0.1)
+    clean = record_demonstration(environment, make_expert(environment), **options)
+    noisy = record_demonstration(environment, make_expert(environment), **options, noise=0.1)
 
     assert clean is not None
     moved = np.linalg.norm(np.diff(clean.states[:, :3], axis=0), axis=1)

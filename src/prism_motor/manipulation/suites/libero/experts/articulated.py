@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from prism_motor.manipulation.suites.libero.experts.controller import (
-    CLOSED,
-    OPEN,
-    Command,
+from prism_motor.manipulation.suites.libero.experts.grasps import DOWN
+from prism_motor.manipulation.suites.libero.experts.scene import (
+    LiberoScene,
+    Pose,
     facing,
     nearest_turn,
 )
-from prism_motor.manipulation.suites.libero.experts.grasps import DOWN
-from prism_motor.manipulation.suites.libero.experts.scene import Pose, Scene
 from prism_motor.manipulation.suites.libero.experts.skills import (
+    CLOSED,
+    OPEN,
+    Command,
     Skill,
     is_blocked,
     move,
@@ -78,13 +79,13 @@ DOORS: dict[str, Door] = {"microwave": Door(push=(0.19, 0.02, 0.075))}
 """Doors by category."""
 
 
-def is_shut(scene: Scene, name: str) -> bool:
+def is_shut(scene: LiberoScene, name: str) -> bool:
     """Whether a region is in a drawer that is not open enough to put something in."""
     drawer = DRAWERS.get(scene.category(name), {}).get(scene.region(name))
     return drawer is not None and scene.joint(name) > drawer.ajar + 0.01
 
 
-def open_drawer(scene: Scene, name: str, *, ajar: bool = False) -> Skill:
+def open_drawer(scene: LiberoScene, name: str, *, ajar: bool = False) -> Skill:
     """Take the handle from ahead, one finger above it and one below, and pull it open, or ajar."""
     drawer = DRAWERS[scene.category(name)][scene.region(name)]
     end = drawer.ajar if ajar else drawer.opened
@@ -110,7 +111,7 @@ def open_drawer(scene: Scene, name: str, *, ajar: bool = False) -> Skill:
     yield from rise(scene, behind.position[2] + 0.15, OPEN)
 
 
-def close_drawer(scene: Scene, name: str) -> Skill:
+def close_drawer(scene: LiberoScene, name: str) -> Skill:
     """Push the handle home with closed fingers, the hand leaning away from the cabinet."""
     drawer = DRAWERS[scene.category(name)][scene.region(name)]
     frame = scene.joint_frame(name)
@@ -126,7 +127,7 @@ def close_drawer(scene: Scene, name: str) -> Skill:
     yield from move(scene, scene.hand().moved(0.10 * out), CLOSED, near=0.03)
 
 
-def turn_knob(scene: Scene, name: str) -> Skill:
+def turn_knob(scene: LiberoScene, name: str) -> Skill:
     """Take the bar from above and turn the hand with it."""
     knob = KNOBS[scene.category(name)]
     frame = scene.joint_frame(name)
@@ -144,7 +145,7 @@ def turn_knob(scene: Scene, name: str) -> Skill:
     yield from rise(scene, scene.hand().position[2] + 0.10, OPEN)
 
 
-def close_door(scene: Scene, name: str) -> Skill:
+def close_door(scene: LiberoScene, name: str) -> Skill:
     """Follow the outer face of the door with closed fingers until it is shut."""
     door = DOORS[scene.category(name)]
     x, y, z = door.push

@@ -1,23 +1,196 @@
-"""An expert for any LIBERO task whose goal its skills can reach."""
+"""An expert for any LIBERO task whose goal its skills can reach.
+
+The goal becomes a program: skills in the right order, each of which yields commands for the hand,
+which proportional control turns into actions of LIBERO's operational-space controller.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
+from prism_motor.manipulation.environment import Expert, NoExpertError
 from prism_motor.manipulation.suites.libero.environment import LiberoEnvironment
-from prism_motor.manipulation.suites.libero.experts.articulated import is_shut
-from prism_motor.manipulation.suites.libero.experts.controller import OPEN, Command, Gains, act
-from prism_motor.manipulation.suites.libero.experts.programs import (
-    check_program,
-    derive_program,
-    perform,
+from prism_motor.manipulation.suites.libero.experts.articulated import (
+    DOORS,
+    DRAWERS,
+    KNOBS,
+    close_door,
+    close_drawer,
+    is_shut,
+    open_drawer,
+    turn_knob,
 )
-from prism_motor.manipulation.suites.libero.experts.scene import Scene
-from prism_motor.manipulation.suites.libero.experts.skills import Skill
+from prism_motor.manipulation.suites.libero.experts.grasps import Grasp, Part
+from prism_motor.manipulation.suites.libero.experts.scene import Array, Goal, LiberoScene, Pose
+from prism_motor.manipulation.suites.libero.experts.skills import (
+    OPEN,
+    Command,
+    Skill,
+    grasp,
+    insert,
+    place,
+    push,
+)
+
+_ORDER = ("turnon", "open", "on", "in", "close")
+"""Predicates in the order in which they are worked on: what must be open is closed last."""
 
 
-class LiberoExpert:
+@dataclass(frozen=True)
+class Spot:
+    """Where on a target things are put."""
+
+    offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """From the target's origin, in its frame."""
+    spread: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Added for the second thing that goes there and taken off for the first."""
+    aligned: bool = False
+    """Whether the axes of the thing and of the target should be parallel."""
+    enter: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """From the spot to where the thing starts to go in, in the target's frame; zero: above."""
+    grasp: Grasp | None = None
+    """How things are taken that go there; default: as their category is."""
+
+
+SPOTS: dict[tuple[str, str], Spot] = {
+    ("flat_stove", "cook_region"): Spot(spread=(0.045, 0.0, 0.0)),
+    ("basket", "contain_region"): Spot(spread=(0.0, 0.03, 0.0)),
+    ("desk_caddy", "back_contain_region"): Spot(aligned=True),
+    ("wooden_cabinet", "top_region"): Spot(offset=(0.0, -0.014, 0.0)),
+    ("microwave", "heating_region"): Spot(
+        offset=(0.0, -0.005, -0.066),
+        enter=(0.0, -0.2, 0.0),
+        grasp=Part(point=(0.064, 0.0, 0.056), closing=(0.0, 1.0, 0.0), ahead=(-0.94, 0.0, -0.34)),
+    ),
+}
+"""Spots by category and region; everywhere else things go to the middle."""
+
+PUSHED = ("plate",)
+"""Categories that are too flat to be lifted."""
+
+
+@dataclass(frozen=True)
+class ProgramStep:
+    """One skill of a program."""
+
+    skill: str
+    """``put``, ``open``, ``open ajar``, ``close`` or ``turn on``."""
+    thing: str
+    """What it is done to."""
+    target: str = ""
+    """Where it is put."""
+
+
+def derive_program(goals: Sequence[Goal], closed: Sequence[str] = ()) -> tuple[ProgramStep, ...]:
+    """Turn goals into steps.
+
+    Args:
+        goals: What should be true.
+        closed: Regions that something can be put into only after they are opened.
+    """
+    steps: list[ProgramStep] = []
+    for predicate, thing, *target in sorted(goals, key=lambda goal: _rank(goal[0])):
+        if predicate in ("on", "in"):
+            if target[0] in closed:
+                steps.append(ProgramStep("open ajar", target[0]))
+            steps.append(ProgramStep("put", thing, target[0]))
+        else:
+            steps.append(ProgramStep({"turnon": "turn on"}.get(predicate, predicate), thing))
+    return tuple(steps)
+
+
+def check_program(scene: LiberoScene, program: Sequence[ProgramStep]) -> None:
+    """Refuse a program with a step that no skill can do."""
+    for step in program:
+        category, region = scene.category(step.thing), scene.region(step.thing)
+        known = (
+            step.skill == "put"
+            or (step.skill in ("open", "close") and region in DRAWERS.get(category, {}))
+            or (step.skill == "close" and category in DOORS)
+            or (step.skill == "turn on" and category in KNOBS)
+        )
+        if not known:
+            raise NoExpertError(
+                f"This task has no expert: no skill can {step.skill} a {category}. Skills "
+                f"put things, open and close {sorted(DRAWERS)}, close {sorted(DOORS)}, "
+                f"turn on {sorted(KNOBS)}."
+            )
+
+
+def perform(scene: LiberoScene, step: ProgramStep) -> Skill:
+    """Yield the commands of one step."""
+    if step.skill == "put":
+        yield from _put(scene, step.thing, step.target)
+    elif step.skill in ("open", "open ajar"):
+        yield from open_drawer(scene, step.thing, ajar=step.skill == "open ajar")
+    elif step.skill == "close":
+        door = scene.category(step.thing) in DOORS
+        yield from (close_door if door else close_drawer)(scene, step.thing)
+    else:
+        yield from turn_knob(scene, step.thing)
+
+
+def _put(scene: LiberoScene, thing: str, target: str) -> Skill:
+    spot = SPOTS.get((scene.category(target), scene.region(target)), Spot())
+    sharing = [goal[1] for goal in scene.goals if goal[-1] == target]
+    side = 0.0 if len(sharing) < 2 else (-1.0, 1.0)[sharing.index(thing)]
+    goal = scene.pose(target).at(np.array(spot.offset) + side * np.array(spot.spread))
+    if scene.category(thing) in PUSHED:
+        yield from push(scene, thing, goal)
+        return
+    yield from grasp(scene, thing, goal, spot.grasp)
+    if any(spot.enter):
+        enter = scene.pose(target).rotation @ np.array(spot.enter)
+        yield from insert(scene, thing, goal, enter)
+    elif spot.aligned:
+        turn = _parallel(scene.pose(thing).rotation, scene.pose(target).rotation)
+        yield from place(scene, thing, goal, turn=turn)
+    else:
+        yield from place(scene, thing, goal)
+
+
+def _parallel(held: Array, frame: Array) -> Array:
+    """Return a rotation, turned about the vertical until its x axis is parallel to a frame's."""
+    yaws = [float(np.arctan2(axes[1, 0], axes[0, 0])) for axes in (frame, held)]
+    yaw = (yaws[0] - yaws[1] + np.pi / 2) % np.pi - np.pi / 2
+    return Rotation.from_euler("z", yaw).as_matrix() @ held
+
+
+def _rank(predicate: str) -> int:
+    if predicate not in _ORDER:
+        raise NoExpertError(f"No skill reaches {predicate!r}; there are skills for {_ORDER}.")
+    return _ORDER.index(predicate)
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Proportional control: action per metre and per radian of error."""
+
+    linear: float = 12.0
+    """1 / m; 20 would set the controller's goal onto the target at once."""
+    angular: float = 2.0
+    """1 / rad; 2 sets the controller's goal onto the target at once."""
+
+
+def steer(hand: Pose, command: Command, gains: Gains) -> NDArray[np.float64]:
+    """Return the seven actions in [-1, 1] that bring the hand towards the commanded pose."""
+    error = command.pose.position - hand.position
+    turn = Rotation.from_matrix(command.pose.rotation @ hand.rotation.T).as_rotvec()
+    return np.concatenate(
+        [
+            _limit(gains.linear * error, command.speed),
+            _limit(gains.angular * turn, 1.0),
+            [command.fingers],
+        ]
+    )
+
+
+class LiberoExpert(Expert):
     """Works on the goals that are not met yet until all are; tries again what failed.
 
     Args:
@@ -26,28 +199,28 @@ class LiberoExpert:
     """
 
     def __init__(self, environment: LiberoEnvironment, *, gains: Gains | None = None) -> None:
-        self.environment = environment
+        super().__init__(environment)
         self.gains = gains or Gains()
-        self._scene: Scene | None = None
+        self._scene: LiberoScene | None = None
         self._commands: Skill = iter(())
 
     def reset(self) -> None:
         """Look at the scene afresh; call it after every reset of the environment."""
-        scene = Scene(self.environment.problem)
+        scene = LiberoScene(self.environment.problem)
         check_program(scene, derive_program(scene.goals))
         self._scene = scene
-        self._commands = work(scene)
+        self._commands = pursue_goals(scene)
 
     def act(self) -> NDArray[np.float32]:
         """Return the next action, in [-1, 1], for the state the environment is in now."""
         if self._scene is None:
             self.reset()
         assert self._scene is not None
-        action = act(self._scene.hand(), next(self._commands), self.gains)
+        action = steer(self._scene.hand(), next(self._commands), self.gains)
         return np.clip(action, -1.0, 1.0).astype(np.float32)
 
 
-def work(scene: Scene) -> Skill:
+def pursue_goals(scene: LiberoScene) -> Skill:
     """Yield commands without end: the first step of what is left to do, again and again."""
     # Some of LIBERO's scenes start with things in the air.
     for _ in range(20):
@@ -60,3 +233,7 @@ def work(scene: Scene) -> Skill:
         if left:
             yield from perform(scene, derive_program(left, closed)[0])
         yield Command(scene.hand(), OPEN)
+
+
+def _limit(vector: Array, largest: float) -> Array:
+    return vector * min(1.0, largest / max(float(np.linalg.norm(vector)), 1e-9))

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prism_motor.manipulation.suites.libero.experts.controller import (
+from prism_motor.manipulation.suites.libero.experts.scene import (
+    Array,
+    Boxes,
+    LiberoScene,
+    Pose,
     facing,
     nearest_turn,
     turn_between,
 )
-from prism_motor.manipulation.suites.libero.experts.scene import Array, Boxes, Pose, Scene
 
 DOWN = np.array([0.0, 0.0, -1.0])
 _FINGERTIP = 0.009
@@ -84,7 +87,7 @@ class Hold:
         return Hold(self.pose.moved(way), self.width)
 
 
-def plan_grasp(scene: Scene, name: str, goal: Array, how: Grasp | None = None) -> Hold:
+def plan_grasp(scene: LiberoScene, name: str, goal: Array, how: Grasp | None = None) -> Hold:
     """Choose how the hand takes an object.
 
     Args:
@@ -141,7 +144,7 @@ def outline(points: Array) -> tuple[float, Array]:
     return best[1], best[2]
 
 
-def _candidates(scene: Scene, name: str, grasp: Grasp) -> Iterator[Pose]:
+def _candidates(scene: LiberoScene, name: str, grasp: Grasp) -> Iterator[Pose]:
     body, points = scene.pose(name), scene.boxes(name).corners()
     if isinstance(grasp, Part):
         rotation = facing(

@@ -1,4 +1,7 @@
-"""How often the experts succeed, task by task: ``python -m prism_motor.manipulation.suites.libero.experts.measure``."""
+"""How often experts succeed, task by task.
+
+Run ``python -m prism_motor.manipulation.suites.libero.experts.measure``; other suites work too.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from prism_motor._progress import Progress
-from prism_motor.manipulation.environment import Environment
-from prism_motor.manipulation.expert import Expert
-from prism_motor.manipulation.make import make_environment, make_expert
-from prism_motor.manipulation.suites.libero.experts.programs import NoExpertError
-from prism_motor.manipulation.tasks import Task, find_task, list_tasks
+from prism_motor.manipulation.environment import Environment, Expert, NoExpertError
+from prism_motor.manipulation.tasks import (
+    Task,
+    find_task,
+    list_tasks,
+    make_environment,
+    make_expert,
+)
 from prism_motor.runs.atomic import write_text
 from prism_motor.statistics.intervals import wilson
 
@@ -28,13 +34,13 @@ def measure(
     episodes: int = 20,
     first_seed: int = 1000,
 ) -> None:
-    """Run experts from random resets and keep every episode; goes on where it was stopped.
+    """Run experts from random resets and write every episode; continues where it was stopped.
 
     Args:
         suite: Which suite.
         out: File of the results (JSON), with a table (.md) beside it; what it has stays.
         tasks: Names or numbers; default: all of the suite.
-        episodes: Random resets a task.
+        episodes: Random resets per task.
         first_seed: Seed of the first reset; the next ones follow.
     """
     chosen = [find_task(suite, task) for task in tasks] or list_tasks(suite)
@@ -57,7 +63,7 @@ def _measure_task(task: Task, seeds: Sequence[int], record: dict[str, Any]) -> N
         expert = make_expert(environment)
         with Progress(task.key, len(seeds), lines=2) as progress:
             for seed in seeds:
-                success, steps = run_episode(environment, expert, seed)
+                success, steps = try_once(environment, expert, seed)
                 record["episodes"].append({"seed": seed, "success": success, "steps": steps})
                 progress.step("success" if success else "failure")
     except NoExpertError as error:
@@ -66,7 +72,7 @@ def _measure_task(task: Task, seeds: Sequence[int], record: dict[str, Any]) -> N
         environment.close()
 
 
-def run_episode(environment: Environment, expert: Expert, seed: int) -> tuple[bool, int]:
+def try_once(environment: Environment, expert: Expert, seed: int) -> tuple[bool, int]:
     """Run one episode from a random reset until success or the horizon; return how it ended."""
     environment.reset(seed=seed, images=False)
     expert.reset()

@@ -70,7 +70,7 @@ class Boxes:
         return min(0.05, float(np.min(far + np.minimum(outside.max(axis=-1), 0.0))))
 
 
-class Scene:
+class LiberoScene:
     """A LIBERO problem after a reset; values are those of the moment they are asked for.
 
     Args:
@@ -187,3 +187,23 @@ class Scene:
         rotations = self._data.geom_xmat[geoms].reshape(-1, 3, 3)
         centres = self._data.geom_xpos[geoms] + np.einsum("nij,nj->ni", rotations, local[:, 0])
         return Boxes(centres, rotations, local[:, 1])
+
+
+def facing(ahead: Array, closing: Array) -> Array:
+    """Return the hand's rotation that looks ``ahead`` and closes its fingers along ``closing``."""
+    z = ahead / float(np.linalg.norm(ahead))
+    x = closing - z * float(closing @ z)
+    x /= float(np.linalg.norm(x))
+    return np.column_stack([x, np.cross(z, x), z]).astype(np.float64)
+
+
+def nearest_turn(rotation: Array, hand: Array) -> Array:
+    """Return the rotation, or the equal grasp with the fingers swapped, whichever is nearer."""
+    swapped = rotation @ np.diag([-1.0, -1.0, 1.0])
+    return min((rotation, swapped), key=lambda r: turn_between(r, hand))
+
+
+def turn_between(first: Array, second: Array) -> float:
+    """Angle between two rotations."""
+    # The trace is enough, and quick: a grasp is chosen by comparing hundreds of turns.
+    return float(np.arccos(np.clip((np.trace(first.T @ second) - 1.0) / 2.0, -1.0, 1.0)))

@@ -1,20 +1,12 @@
-"""Skills: each yields one command a step and looks at the scene again after every one."""
+"""Skills: each yields one command per step and looks at the scene again after every one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from prism_motor.manipulation.suites.libero.experts.controller import (
-    CLOSED,
-    KEEP,
-    OPEN,
-    Command,
-    facing,
-    nearest_turn,
-    turn_between,
-)
 from prism_motor.manipulation.suites.libero.experts.grasps import (
     DOWN,
     WIDE,
@@ -22,9 +14,17 @@ from prism_motor.manipulation.suites.libero.experts.grasps import (
     plan_grasp,
     room,
 )
-from prism_motor.manipulation.suites.libero.experts.scene import Array, Pose, Scene
+from prism_motor.manipulation.suites.libero.experts.scene import (
+    Array,
+    LiberoScene,
+    Pose,
+    facing,
+    nearest_turn,
+    turn_between,
+)
 
-Skill = Iterator[Command]
+OPEN, KEEP, CLOSED = -1.0, 0.0, 1.0
+"""What the seventh action asks of the fingers."""
 
 _ABOVE = 0.10
 """How far behind a grasp the hand lines up."""
@@ -34,8 +34,24 @@ _MARGIN = 0.04
 """How far above other things the hand and what it holds travel."""
 
 
+@dataclass(frozen=True)
+class Command:
+    """What a skill asks for at one step."""
+
+    pose: Pose
+    """Where the hand should go."""
+    fingers: float
+    """``OPEN``, ``KEEP`` or ``CLOSED``."""
+    speed: float = 1.0
+    """Largest norm of the linear action."""
+
+
+Skill = Iterator[Command]
+"""Yields what the hand should do next, one command per control step."""
+
+
 def move(
-    scene: Scene,
+    scene: LiberoScene,
     to: Pose,
     fingers: float,
     *,
@@ -57,7 +73,7 @@ def move(
 
 
 def is_stuck(distance: Callable[[], float], steps: int = 6) -> Callable[[], bool]:
-    """Return what tells, asked once a step, that a distance does not shrink any more.
+    """Return what tells, asked once per step, that a distance does not shrink any more.
 
     A wait there would be in every demonstration, and a policy that sees the same thing step after
     step cannot learn when it ends.
@@ -71,19 +87,19 @@ def is_stuck(distance: Callable[[], float], steps: int = 6) -> Callable[[], bool
     return ask
 
 
-def is_blocked(scene: Scene, to: Pose) -> Callable[[], bool]:
-    """Return what tells, asked once a step, that something holds the hand back."""
+def is_blocked(scene: LiberoScene, to: Pose) -> Callable[[], bool]:
+    """Return what tells, asked once per step, that something holds the hand back."""
     return is_stuck(lambda: float(np.linalg.norm(scene.hand().position - to.position)))
 
 
-def stay(scene: Scene, fingers: float, steps: int) -> Skill:
+def stay(scene: LiberoScene, fingers: float, steps: int) -> Skill:
     """Keep the pose while the fingers move."""
     pose = scene.hand()
     for _ in range(steps):
         yield Command(pose, fingers)
 
 
-def narrow(scene: Scene, width: float) -> Skill:
+def narrow(scene: LiberoScene, width: float) -> Skill:
     """Close the fingers to a width."""
     pose = scene.hand()
     for _ in range(10):
@@ -92,7 +108,7 @@ def narrow(scene: Scene, width: float) -> Skill:
         yield Command(pose, CLOSED)
 
 
-def grasp(scene: Scene, name: str, goal: Array, how: Grasp | None = None) -> Skill:
+def grasp(scene: LiberoScene, name: str, goal: Array, how: Grasp | None = None) -> Skill:
     """Line up behind the grasp, go to it, close the fingers.
 
     Args:
@@ -114,7 +130,7 @@ def grasp(scene: Scene, name: str, goal: Array, how: Grasp | None = None) -> Ski
     yield from stay(scene, CLOSED, 10)
 
 
-def insert(scene: Scene, name: str, point: Array, enter: Array) -> Skill:
+def insert(scene: LiberoScene, name: str, point: Array, enter: Array) -> Skill:
     """Carry a held object to a point before an opening, straight in, let go, back out.
 
     Args:
@@ -133,7 +149,7 @@ def insert(scene: Scene, name: str, point: Array, enter: Array) -> Skill:
     yield from rise(scene, end.position[2] + 0.2, OPEN)
 
 
-def place(scene: Scene, name: str, point: Array, *, turn: Array | None = None) -> Skill:
+def place(scene: LiberoScene, name: str, point: Array, *, turn: Array | None = None) -> Skill:
     """Carry a held object until its origin is over a point, lower it, let go, back off.
 
     Args:
@@ -165,7 +181,7 @@ def place(scene: Scene, name: str, point: Array, *, turn: Array | None = None) -
     yield from rise(scene, scene.hand().position[2] + 0.08, OPEN)
 
 
-def come_out(scene: Scene, name: str) -> Skill:
+def come_out(scene: LiberoScene, name: str) -> Skill:
     """Bring a held object out from under what is above it."""
     corners, others = scene.boxes(name).corners(), scene.obstacles(name)
     low, high = corners.min(axis=0), corners.max(axis=0)
@@ -186,7 +202,7 @@ def come_out(scene: Scene, name: str) -> Skill:
     yield from move(scene, up.moved(way), CLOSED, near=0.015)
 
 
-def push(scene: Scene, name: str, point: Array) -> Skill:
+def push(scene: LiberoScene, name: str, point: Array) -> Skill:
     """Push an object over the table until it is at a point, open fingers on both sides of its back.
 
     The hand leans over the object, so that there may be a wall close behind it.
@@ -217,7 +233,7 @@ def push(scene: Scene, name: str, point: Array) -> Skill:
     yield from rise(scene, scene.hand().position[2] + 0.08, OPEN)
 
 
-def rise(scene: Scene, height: float, fingers: float) -> Skill:
+def rise(scene: LiberoScene, height: float, fingers: float) -> Skill:
     """Go straight up to a height, if the hand is lower."""
     hand = scene.hand()
     if hand.position[2] < height:
@@ -225,12 +241,12 @@ def rise(scene: Scene, height: float, fingers: float) -> Skill:
         yield from move(scene, target, fingers, near=0.02)
 
 
-def _raised(scene: Scene, pose: Pose) -> Pose:
+def _raised(scene: LiberoScene, pose: Pose) -> Pose:
     height = max(pose.position[2], scene.hand().position[2])
     return Pose(np.array([*pose.position[:2], height]), pose.rotation)
 
 
-def _height_between(scene: Scene, start: Array, end: Array, *but: str) -> float:
+def _height_between(scene: LiberoScene, start: Array, end: Array, *but: str) -> float:
     """Return a height that is over everything near the way from start to end."""
     corners = scene.obstacles(*but).corners()
     way = end[:2] - start[:2]

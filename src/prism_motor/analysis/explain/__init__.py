@@ -1,0 +1,1 @@
+"""``prism explain``: which products of inputs a policy learned, and what they do."""

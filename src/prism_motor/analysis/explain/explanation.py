@@ -1,0 +1,93 @@
+"""What is known about a policy's learned products; :mod:`.study` finds it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from prism_motor._errors import InputError
+from prism_motor.analysis.explain.groups import GroupMatrix
+from prism_motor.analysis.explain.names import NamedProduct
+from prism_motor.analysis.explain.removals import Effect, ProductFiring, RemovalCurve
+from prism_motor.locomotion.conditions import find_condition
+from prism_motor.locomotion.summary import Summary
+from prism_motor.nn.checks import check_size
+from prism_motor.statistics import Interval
+
+
+@dataclass(frozen=True)
+class ExplainConfig:
+    """On which states, and how much."""
+
+    condition: str = "nominal"
+    """One of nominal, low-friction, payload, pushes, training."""
+    envs: int = 24
+    """Robots; one half ranks the products, the other compares them with random ones."""
+    seconds: float = 12.0
+    """How long each walks."""
+    states: int = 1200
+    """States, evenly over the rollout, that every product is removed on."""
+    top: int = 10
+    """Products in the table, and the number that is compared with random ones in closed loop."""
+    draws: int = 20
+    """Random sets of products that the strongest are compared with."""
+    seed: int = 1000
+    """Seed of the rollout and of the random sets."""
+    closed_loop: bool = True
+    """Whether the robots also walk an episode each without products."""
+    threads: int = 1
+    """Threads of the simulation."""
+
+    def __post_init__(self) -> None:
+        find_condition(self.condition)
+        for name in ("envs", "states", "top", "draws", "threads"):
+            check_size("explain", name, getattr(self, name))
+        if self.envs < 2:
+            raise InputError("explain: envs must be at least 2: one half ranks, one half compares.")
+        if self.seconds < 1:
+            raise InputError(f"explain: seconds must be at least 1, got {self.seconds}.")
+        if self.seed < 0:
+            raise InputError(f"explain: seed must not be negative, got {self.seed}.")
+
+
+@dataclass(frozen=True)
+class ProductEffect:
+    """One product and what it does."""
+
+    product: NamedProduct
+    """The product by name."""
+    effect: Effect
+    """Change of the target when it is removed alone."""
+    interval: Interval | None
+    """95 % interval of the distance, bootstrapped over robots; of the strongest alone."""
+    joint: str
+    """The joint whose target it changes most."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Everything that is known about a policy's products."""
+
+    config: ExplainConfig
+    about: dict[str, Any]
+    """Where the states came from."""
+    products: list[ProductEffect]
+    """All products, strongest first."""
+    removed: Effect
+    """Change of the target when all products are removed at once."""
+    linear: Effect
+    """The same when they are replaced by their best linear approximation."""
+    target_spread: float
+    """Standard deviation of the joint target, all joints in quadrature, rad."""
+    gates: tuple[Tensor, float] | None
+    """Gates (degree - 1, features) and where they started; ``None`` without gates."""
+    curve: RemovalCurve
+    """The strongest products against random ones."""
+    groups: GroupMatrix
+    """Products by input group."""
+    firing: ProductFiring
+    """The strongest products along a few seconds of one robot."""
+    closed_loop: dict[str, Summary] | None
+    """How the robots walk without products, by what is missing."""

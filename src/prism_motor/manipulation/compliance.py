@@ -1,0 +1,241 @@
+"""Compliance at execution time: the MCC baselines, which make any policy yield to forces.
+
+The force that the hand exerts is either told by the simulator or estimated from the torques of the
+arm, which moves by ``M ddq + bias = tau + passive + J^T f_world``, where ``f_world`` is what the
+world does to the hand. What the hand does to the world, ``f = -f_world``, then follows from
+
+    tau - bias = J^T f + M ddq - passive
+
+At rest the last two terms vanish but for dry friction, which hides up to its own torque in every
+joint; in motion they are read as force: acceleration as inertia, joint damping as drag. A force
+that does not act at the end effector brings a moment with it, part of which is read as force too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prism_motor._errors import InputError
+from prism_motor.manipulation.environment import Array, Environment, Physics
+from prism_motor.nn.checks import check_choice
+from prism_motor.runs.configs import from_dict
+
+SOURCES = ("actuators", "contacts")
+"""Where the force comes from: what the arm feels, or what only a simulator knows."""
+
+
+@dataclass(frozen=True)
+class ComplianceConfig:
+    """How the executed translation yields to the force at the hand."""
+
+    source: str = "actuators"
+    """``actuators``: estimated from the torques of the arm; ``contacts``: told by the simulator."""
+    gain: float = 0.015
+    """Change of the action per newton, k_f."""
+    delay: int = 2
+    """Control steps that the force is late, d."""
+    smoothing: float = 0.90
+    """Share of the past in the moving average of the force."""
+    noise: float = 0.15
+    """Standard deviation of the noise on every component of the force, N; before the average."""
+    damping: float = 1e-4
+    """Added to the diagonal of J J^T, epsilon; of no use with ``contacts``."""
+    clip: float = 0.05
+    """Largest change of every component of the action."""
+
+    def __post_init__(self) -> None:
+        check_choice("compliance source", self.source, SOURCES)
+        if self.delay < 0:
+            raise InputError(f"Compliance: the delay must not be negative, got {self.delay}.")
+        if not 0 <= self.smoothing < 1:
+            raise InputError(
+                f"Compliance: smoothing must be from 0 to below 1, got {self.smoothing}."
+            )
+        for name in ("gain", "noise", "clip"):
+            if getattr(self, name) < 0:
+                raise InputError(
+                    f"Compliance: {name} must not be negative, got {getattr(self, name)}."
+                )
+        if self.damping <= 0:
+            raise InputError(f"Compliance: damping must be positive, got {self.damping}.")
+
+
+COMPLIANCE = {
+    "mcc-sensorless": ComplianceConfig(),
+    "mcc-oracle": ComplianceConfig(source="contacts", delay=0, noise=0.0),
+}
+"""The two baselines of the paper by name; the second cannot be deployed."""
+
+
+def find_compliance(name: str) -> ComplianceConfig:
+    """Return a baseline by name, or what ``prism compliance`` chose and wrote to a file."""
+    if not name.endswith(".json"):
+        return COMPLIANCE[check_choice("compliance baseline", name, COMPLIANCE)]
+    try:
+        return from_dict(ComplianceConfig, json.loads(Path(name).read_text())["chosen"], where=name)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"{name} holds no settings of prism compliance: {error}. Give such a file, or one of "
+            f"{', '.join(COMPLIANCE)}."
+        ) from error
+
+
+def compliance_label(name: str) -> str:
+    """Return what tables and files call a baseline: its name, or that of the tuned one."""
+    config = find_compliance(name)
+    if name in COMPLIANCE:
+        return name
+    known = {one.source: label for label, one in COMPLIANCE.items()}
+    return f"{known[config.source]}-tuned"
+
+
+def exerted_force(jacobian: Array, torques: Array, damping: float = 1e-4) -> Array:
+    """Solve ``(J J^T + damping I) f = J torques`` for the force, N.
+
+    Args:
+        jacobian: Of the end effector's position (3 x joints).
+        torques: Of the joints, without what gravity and motion ask for, N m.
+        damping: Keeps the force finite where the arm is stretched out.
+    """
+    check_joints(jacobian)
+    square = jacobian @ jacobian.T + damping * np.eye(len(jacobian))
+    return np.asarray(np.linalg.solve(square, jacobian @ torques), dtype=np.float64)
+
+
+def check_joints(jacobian: Array) -> None:
+    """Raise unless an arm has joints whose torques show forces."""
+    if not jacobian.size:
+        raise InputError(
+            "The force cannot be estimated: this arm has no actuated joints (a mocap body moves "
+            "it). Take mcc-oracle, or a simulator with joints, e.g. LIBERO."
+        )
+
+
+def estimated_force(physics: Physics, damping: float = 1e-4) -> Array:
+    """Estimate what the hand exerts on the world from the actuators, N (3)."""
+    torques = physics.joint_torques - physics.bias_torques
+    return exerted_force(physics.jacobian[:3], torques, damping)
+
+
+def contact_force(physics: Physics) -> Array:
+    """Return what the hand exerts on the world by its contacts, N (3)."""
+    return -physics.contact_force
+
+
+class ComplianceCorrector:
+    """``a[:3] - clip(k_f f_{t-d})``, where f is what the hand exerts on the world.
+
+    Pressing on a table, f points down and the action is raised. Every step the force is measured,
+    noise is added, and the moving average is updated; what is used is the average of d steps ago, and
+    nothing in the first d steps. Call :meth:`reset` before every episode.
+
+    Args:
+        config: The baseline.
+
+    Attributes:
+        force: The force behind the last correction, N (3).
+    """
+
+    def __init__(self, config: ComplianceConfig) -> None:
+        self.config = config
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """Forget the past; the noise of the episode follows from ``seed``."""
+        self._rng = np.random.default_rng(seed)
+        self._average: Array = np.zeros(3)
+        self._late: deque[Array] = deque([np.zeros(3)] * self.config.delay)
+        self.force: Array = np.zeros(3)
+
+    def correct(self, action: NDArray[np.floating], physics: Physics) -> NDArray[np.floating]:
+        """Return the action to execute; only its first three components change.
+
+        Args:
+            action: What the policy wants; the first three components move the end effector along
+                the axes of the world.
+            physics: Measured now, before the action.
+        """
+        config = self.config
+        if config.source == "actuators":
+            force = estimated_force(physics, config.damping)
+        else:
+            force = contact_force(physics)
+        force = force + config.noise * self._rng.standard_normal(3)
+        self._average = config.smoothing * self._average + (1 - config.smoothing) * force
+        self._late.append(self._average)
+        self.force = self._late.popleft()
+        change = np.clip(config.gain * self.force, -config.clip, config.clip)
+        executed = np.array(action)
+        # Clipped before as well: an action beyond the range must not swallow the change.
+        executed[:3] = np.clip(np.clip(executed[:3], -1, 1) - change, -1, 1)
+        return executed
+
+
+def make_corrector(name: str, environment: Environment) -> ComplianceCorrector:
+    """Return a baseline by name, or say why it cannot work in an environment.
+
+    Args:
+        name: One of :data:`COMPLIANCE`, or a file of ``prism compliance``.
+        environment: Where it will act; it is reset.
+    """
+    config = find_compliance(name)
+    if config.source == "actuators":
+        environment.reset(seed=0, images=False)
+        check_joints(environment.physics().jacobian)
+    return ComplianceCorrector(config)
+
+
+@dataclass(frozen=True)
+class ComplianceGrid:
+    """Values that are tried, every combination of them."""
+
+    gain: tuple[float, ...] = (0.005, 0.015, 0.045)
+    """Change of the action per newton."""
+    smoothing: tuple[float, ...] = (0.8, 0.9)
+    """Share of the past in the moving average."""
+    clip: tuple[float, ...] = (0.05,)
+    """Largest change of every component of the action."""
+
+    def candidates(self, base: ComplianceConfig) -> list[ComplianceConfig]:
+        """Return all settings; delay and noise are no choice and stay those of the base."""
+        return [
+            replace(base, gain=gain, smoothing=smoothing, clip=clip)
+            for gain, smoothing, clip in product(self.gain, self.smoothing, self.clip)
+        ]
+
+
+@dataclass(frozen=True)
+class ComplianceTrial:
+    """What one setting did on the validation split."""
+
+    config: ComplianceConfig
+    """The setting."""
+    episodes: int
+    """Episodes, the same for all settings."""
+    successes: int
+    """Episodes that solved the task."""
+    impulse: float | None
+    """Mean contact impulse of the successful episodes with contact, N s; none without any."""
+
+
+def choose_trial(trials: Sequence[ComplianceTrial]) -> ComplianceTrial:
+    """Return the setting with most successes, of equal ones that with the least impulse.
+
+    Of settings that are equal in both the first wins; an impulse that is not known loses.
+    """
+    if not trials:
+        raise InputError("A sweep needs at least one setting.")
+    return min(trials, key=_badness)
+
+
+def _badness(trial: ComplianceTrial) -> tuple[float, float]:
+    impulse = float("inf") if trial.impulse is None else trial.impulse
+    return -trial.successes / trial.episodes, impulse

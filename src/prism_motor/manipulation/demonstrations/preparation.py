@@ -1,0 +1,192 @@
+"""Demonstrations as part of a campaign: recorded once per variant, before any arm trains."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from prism_motor._checks import check_size
+from prism_motor._errors import InputError
+from prism_motor.manipulation.config import ManipulationConfig
+from prism_motor.runs.configs import find_differences, flatten, to_flags
+from prism_motor.runs.layout import DEMOS
+
+
+@dataclass(frozen=True)
+class DemonstrationSettings:
+    """What the scripted experts record for a campaign."""
+
+    episodes: int = 50
+    """Demonstrations per variant."""
+    seed: int = 1
+    """Seed of resets and noise."""
+    noise: float = 0.0
+    """Standard deviation of noise on the hand's actions as they are executed."""
+
+    def __post_init__(self) -> None:
+        check_size("demonstrations", "episodes", self.episodes)
+        if not 0 <= self.noise < math.inf:
+            raise InputError(f"demonstrations.noise must be 0 or more, got {self.noise}.")
+
+
+@dataclass(frozen=True)
+class DemonstrationPreparation:
+    """The demonstrations of one variant."""
+
+    path: Path
+    """The folder of the dataset."""
+    suite: str
+    """The suite."""
+    task: str
+    """Name of the task."""
+    image_size: int
+    """Side of the images, pixels; 0 for none."""
+    wanted: DemonstrationSettings
+    """How many, and how."""
+
+    title = "demonstrations"
+    verb = "record"
+    unit = "demonstration"
+
+    @property
+    def seed(self) -> int:
+        """Seed of resets and noise."""
+        return self.wanted.seed
+
+    @property
+    def total(self) -> int:
+        """Demonstrations that are wanted."""
+        return self.wanted.episodes
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Where the runs find them."""
+        return {"demos": str(self.path)}
+
+    def command(self) -> list[str]:
+        """Return the arguments of ``prism`` that record what is missing."""
+        from prism_motor.manipulation.demonstrations.collection import CollectionConfig
+
+        wanted = CollectionConfig(**self._identity())
+        return ["record", *to_flags(wanted), "--out", str(self.path)]
+
+    def check(self) -> None:
+        """Refuse a dataset of something else."""
+        from prism_motor.manipulation.demonstrations.collection import ORIGIN
+
+        if not self.path.exists():
+            return
+        try:
+            found = json.loads((self.path / ORIGIN).read_text())["collection"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{self.path} is in the way: it is not of prism record.") from error
+        wanted = self._identity()
+        # Datasets from before there was noise do not name it.
+        found = {"noise": 0.0} | {key: found.get(key) for key in wanted if key in found}
+        if differences := find_differences(found, wanted):
+            listed = "; ".join(
+                f"{key} is {was!r} there and {now!r} in the campaign"
+                for key, (was, now) in differences.items()
+            )
+            raise InputError(
+                f"{self.path} holds other demonstrations: {listed}. Change the campaign back, or "
+                "use another folder (--out), or move them away."
+            )
+
+    def count_done(self) -> int:
+        """Return how many are recorded."""
+        if self.path.exists():
+            return self.total
+        # All of them, but not written as a dataset yet, are not enough.
+        return min(self.total - 1, len(self._recorded()))
+
+    def progress(self) -> tuple[int, float] | None:
+        """Return how many are recorded, and how long that took."""
+        times = [file.stat().st_mtime for file in self._recorded()]
+        return (len(times), max(times) - min(times)) if len(times) > 1 else None
+
+    def _recorded(self) -> list[Path]:
+        return list(self.path.with_name(f"{self.path.name}.partial").glob("*.npz"))
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what makes two datasets the same."""
+        return {
+            "suite": self.suite,
+            "task": self.task,
+            "image_size": self.image_size,
+            **asdict(self.wanted),
+        }
+
+
+def plan_demonstrations(
+    settings: DemonstrationSettings,
+    folder: Path,
+    configs: Mapping[str, Sequence[ManipulationConfig]],
+) -> dict[str, DemonstrationPreparation]:
+    """Return what a campaign records, by variant; those that name their demonstrations have none.
+
+    Args:
+        settings: How many demonstrations, and how.
+        folder: The campaign's folder.
+        configs: The runs' settings of all arms by variant.
+    """
+    found = {}
+    for variant, arms in configs.items():
+        if all(config.demos for config in arms):
+            continue
+        task = arms[0].task
+        found[variant] = DemonstrationPreparation(
+            path=folder / DEMOS / (variant or f"{task.suite}-{task.name}"),
+            suite=task.suite,
+            task=task.name,
+            image_size=_image_size(variant or task.name, arms),
+            wanted=settings,
+        )
+    return found
+
+
+def _image_size(variant: str, arms: Sequence[ManipulationConfig]) -> int:
+    """Return the size of the images that the arms look at, which must be the same for all."""
+    networks = [config.network for config in arms]
+    sizes = {one.image_size if one.inputs == "images" else 0 for one in networks}
+    if len(sizes) > 1:
+        raise InputError(
+            f"The arms of {variant} look at images of different sizes ({sorted(sizes)}; 0: none), "
+            "so they cannot share demonstrations. Name demonstrations that are there (demos), or "
+            "give the arms one size."
+        )
+    return sizes.pop()
+
+
+def upgrade_campaign(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a campaign file, as earlier versions wrote it, by present names."""
+    data = dict(data)
+    if "demonstrations" in data:
+        data["preparation"] = data.pop("demonstrations")
+    if "tasks" in data:
+        data["variants"] = [_variant(task) for task in data.pop("tasks")]
+    if "arms" in data:
+        data["arms"] = [_arm(arm) for arm in data["arms"]]
+    return data
+
+
+def _variant(task: dict[str, Any]) -> dict[str, Any]:
+    """Turn a task into a variant that sets the task."""
+    rest = {key: value for key, value in task.items() if key not in ("suite", "task", "demos")}
+    names = {"task.suite": "suite", "task.name": "task", "demos": "demos"}
+    own = {key: task[name] for key, name in names.items() if task.get(name) is not None}
+    return {**rest, "overrides": {**own, **flatten(rest.get("overrides", {}))}}
+
+
+def _arm(arm: dict[str, Any]) -> dict[str, Any]:
+    """Turn an MLP that was made larger by an override into the arm that it is now."""
+    overrides = flatten(arm.get("overrides", {}))
+    size = overrides.pop("conditioner.mlp_size", None)
+    if size is None:
+        return arm
+    sizes = {"larger": "mlp-large", "large": "mlp-large"}
+    return {**arm, "arm": sizes.get(size, "mlp-matched"), "overrides": overrides}

@@ -1,0 +1,115 @@
+"""Recording one demonstration of a scripted expert, and its file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prism_motor.manipulation.environment import Environment, Expert, Image, Observation
+
+GRIPPER = "gripper"
+"""Name of the action that opens and closes the fingers."""
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """What was seen and done at every step of a demonstration."""
+
+    states: NDArray[np.float32]
+    """Steps x proprioception."""
+    objects: NDArray[np.float32]
+    """Steps x object poses."""
+    actions: NDArray[np.float32]
+    """Steps x action."""
+    images: dict[str, Image] = field(default_factory=dict)
+    """By camera: steps x height x width x 3."""
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+
+def record_demonstration(
+    environment: Environment,
+    expert: Expert,
+    *,
+    seed: int,
+    hold: int,
+    images: bool,
+    noise: float = 0.0,
+) -> Demonstration | None:
+    """Let an expert act from a random reset; return nothing if it does not solve the task.
+
+    Args:
+        environment: Where it acts.
+        expert: Who acts.
+        seed: Seed of the reset and the noise.
+        hold: Steps to continue after success, so that the last steps before it can be learned from
+            with a whole chunk of actions.
+        images: Whether images are recorded.
+        noise: Standard deviation of what is added to the actions of the hand when they are
+            executed. What is recorded is the action without it: how to get back on course.
+    """
+    random = np.random.default_rng(seed)
+    spread = noise * np.array([name != GRIPPER for name in environment.action_names])
+    observations: list[Observation] = []
+    actions: list[NDArray[np.float32]] = []
+    observation = environment.reset(seed=seed, images=images)
+    expert.reset()
+    left = None
+    while left is None or left > 0:
+        # What is recorded is what the expert wants; what is executed has noise on it.
+        action = expert.act()
+        observations.append(observation)
+        actions.append(np.asarray(action, dtype=np.float32))
+        executed = np.clip(action + spread * random.standard_normal(len(spread)), -1.0, 1.0)
+        step = environment.step(executed.astype(np.float32), images=images)
+        observation = step.observation
+        # After success the demonstration continues for a few steps; at the horizon it has failed.
+        if left is not None:
+            left -= 1
+        elif step.success:
+            left = hold
+        elif step.timeout:
+            return None
+    return Demonstration(
+        states=np.stack([seen.state for seen in observations]),
+        objects=np.stack([seen.objects for seen in observations]),
+        actions=np.stack(actions),
+        images={
+            camera: np.stack([seen.images[camera] for seen in observations])
+            for camera in (environment.cameras if images else ())
+        },
+    )
+
+
+def save_demonstration(demonstration: Demonstration, file: Path) -> None:
+    """Write a demonstration to a file that is either whole or not there."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    arrays: dict[str, Any] = {
+        "states": demonstration.states,
+        "objects": demonstration.objects,
+        "actions": demonstration.actions,
+        **{f"image/{camera}": images for camera, images in demonstration.images.items()},
+    }
+    try:
+        with temporary.open("wb") as stream:
+            np.savez(stream, **arrays)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load_demonstration(file: Path) -> Demonstration:
+    """Read a demonstration from its file."""
+    with np.load(file) as arrays:
+        images = {
+            name.removeprefix("image/"): arrays[name]
+            for name in arrays.files
+            if name.startswith("image/")
+        }
+        return Demonstration(arrays["states"], arrays["objects"], arrays["actions"], images)

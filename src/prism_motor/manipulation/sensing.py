@@ -1,0 +1,132 @@
+"""What suites on MuJoCo measure in a scene: images from its cameras, and contact forces."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prism_motor.manipulation.environment import Array, Image
+from prism_motor.sim.rendering import RenderingError, find_backend
+from prism_motor.sim.scene import import_mujoco
+
+_UNDRAWN = 5
+"""A group of geometry that is not drawn."""
+
+
+class CameraRenderer:
+    """Draws a compiled model from its cameras, without multisampling, shadows and reflections.
+
+    Without a graphics card the time grows with the number of faces, so what a camera cannot see is
+    left out.
+
+    Args:
+        model: The compiled ``mjModel``.
+        size: Side of the square images, pixels; larger ones can be drawn too.
+        hidden: Groups of geometry that are not drawn.
+    """
+
+    def __init__(self, model: Any, size: int, hidden: Sequence[int] = ()) -> None:
+        mujoco = import_mujoco()
+        model.vis.quality.offsamples = 0
+        model.vis.global_.offwidth, model.vis.global_.offheight = size, size
+        self._canvas = _Canvas(model, size)
+        atexit.register(self._canvas.free)  # registered after EGL's own, so it runs before it
+        self._scene = mujoco.MjvScene(model, maxgeom=2000)
+        for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
+            self._scene.flags[flag.value] = False
+        self._option = mujoco.MjvOption()
+        self._option.geomgroup[list(hidden)] = 0
+        self._camera = mujoco.MjvCamera()
+        self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED.value
+        self._model, self._largest = model, size
+        self._groups = model.geom_group.copy()
+
+    def render(self, data: Any, camera: str, size: int) -> Image:
+        """Return an image (size, size, 3) of the scene as ``data`` holds it."""
+        mujoco = import_mujoco()
+        self._canvas.context.make_current()
+        if size > self._largest:
+            mujoco.mjr_resizeOffscreen(size, size, self._canvas.renderer)
+            self._largest = size
+        self._camera.fixedcamid = self._model.camera(camera).id
+        self._model.geom_group[_outside(self._model, data, self._camera.fixedcamid)] = _UNDRAWN
+        mujoco.mjv_updateScene(
+            self._model, data, self._option, None, self._camera,
+            mujoco.mjtCatBit.mjCAT_ALL.value, self._scene,
+        )  # fmt: skip
+        self._model.geom_group[:] = self._groups
+        view = mujoco.MjrRect(0, 0, size, size)
+        mujoco.mjr_render(view, self._scene, self._canvas.renderer)
+        image = np.empty((size, size, 3), dtype=np.uint8)
+        mujoco.mjr_readPixels(image, None, view, self._canvas.renderer)
+        return image[::-1]
+
+    def close(self) -> None:
+        """Free the renderer; it also happens when the interpreter ends."""
+        atexit.unregister(self._canvas.free)
+        self._canvas.free()
+
+
+class _Canvas:
+    """What must be freed before the interpreter ends, or OSMesa and EGL complain."""
+
+    def __init__(self, model: Any, size: int) -> None:
+        mujoco, backend = import_mujoco(), find_backend()
+        try:
+            self.context: Any = importlib.import_module(f"mujoco.{backend}").GLContext(size, size)
+            self.context.make_current()
+            self.renderer: Any = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+        except Exception as error:  # every backend fails in its own way
+            raise RenderingError(
+                f"Cannot draw with MUJOCO_GL={backend}: {error} Unset it to choose automatically."
+            ) from error
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self.renderer)
+
+    def free(self) -> None:
+        self.context.make_current()
+        self.renderer.free()
+        self.renderer = self.context = None  # the context frees itself with its last reference
+
+
+def _outside(model: Any, data: Any, camera: int) -> NDArray[np.bool_]:
+    """Tell which geoms lie wholly outside of the pyramid that a camera sees."""
+    seen = (data.geom_xpos - data.cam_xpos[camera]) @ data.cam_xmat[camera].reshape(3, 3)
+    half = np.deg2rad(model.cam_fovy[camera]) / 2.0
+    radius, depth = model.geom_rbound, -seen[:, 2]
+    beside = np.abs(seen[:, :2]).max(1) * np.cos(half) - depth * np.sin(half)
+    infinite = radius == 0.0  # planes have no bounding sphere
+    return ((beside > radius) | (depth < -radius)) & ~infinite
+
+
+def contact_forces(model: Any, data: Any, bodies: Sequence[int]) -> Array:
+    """Return the contact force on each body (bodies x 3), in world coordinates and newtons.
+
+    Contacts between two of the bodies, such as finger on finger, are left out.
+
+    Args:
+        model: The compiled ``mjModel``.
+        data: Its state, after a step.
+        bodies: Ids of the bodies.
+    """
+    mujoco = import_mujoco()
+    rows = {body: row for row, body in enumerate(bodies)}
+    forces = np.zeros((len(bodies), 3))
+    local = np.zeros(6)
+    for index in range(data.ncon):
+        contact = data.contact[index]
+        first, second = (rows.get(int(model.geom_bodyid[geom])) for geom in contact.geom)
+        if (first is None) == (second is None):
+            continue
+        mujoco.mj_contactForce(model, data, index, local)
+        # The frame's rows are its axes; the first points from the first geom to the second.
+        force = local[:3] @ contact.frame.reshape(3, 3)
+        if second is not None:
+            forces[second] += force
+        elif first is not None:
+            forces[first] -= force
+    return forces

@@ -1,1 +1,0 @@
-"""Meta-World 3: fifty tasks of one arm, without downloads."""

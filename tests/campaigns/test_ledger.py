@@ -1,0 +1,106 @@
+"""The ledger: what is done, read from the folder alone, and what can start."""
+
+import shutil
+
+import pytest
+
+from prism_motor.campaigns.config import CampaignError
+from prism_motor.campaigns.ledger import Ledger, RunState, read_state
+from prism_motor.campaigns.status import describe_status
+from prism_motor.train.evaluations import Evaluations
+
+from .conftest import campaign, fake, fake_demonstrations, plan, tuned
+
+
+def evaluate(run):
+    evaluations = Evaluations(run.path, run.evaluation)
+    for pair in run.evaluation.pairs:
+        evaluations.measure(*pair, evaluations.missing(*pair))
+
+
+def test_states_are_read_from_the_folder_alone(trained, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / "small")
+    first, second, third, _ = plan(folder)
+    assert read_state(first) == RunState(4, 4, 0, 1)
+    assert read_state(first).step == "evaluate"
+    assert read_state(second) == RunState(2, 4, 0, 1)
+    assert read_state(second).step == "train"
+    assert read_state(third) == RunState(0, 4, 0, 1)
+    evaluate(first)
+    assert read_state(first).done
+    file = first.path / "evaluations" / "nominal-101.json"
+    text = file.read_text()
+    for damaged in (
+        text[:100],
+        text.replace('"envs": 2', '"envs": 3'),
+        text.replace('"policy_sha256": "', '"policy_sha256": "0'),
+        text.replace('"checkpoint": 4', '"checkpoint": 2'),
+    ):
+        assert damaged != text
+        file.write_text(damaged)
+        assert read_state(first).step == "evaluate"
+
+
+def test_another_config_is_refused_by_key_and_left_alone(trained):
+    before = (trained / "mlp-1" / "config.json").read_text()
+    changed = campaign(updates=5)
+    with pytest.raises(CampaignError, match=r"mlp-1 .*updates is 4 there and 5 in the campaign"):
+        Ledger(changed, trained)
+    changed = campaign(overrides={**campaign().overrides, "ppo.learning_rate": 0.1})
+    with pytest.raises(CampaignError, match=r"ppo.learning_rate is 0.001 there and 0.1"):
+        Ledger(changed, trained)
+    assert (trained / "mlp-1" / "config.json").read_text() == before
+
+
+def test_more_seeds_arms_and_evaluations_are_welcome(trained):
+    more = campaign(
+        seeds=[1, 2, 3],
+        arms=[{"name": "mlp"}, {"name": "prism-residual"}],
+        evaluation={"conditions": ["nominal", "payload"], "seeds": [101, 102]},
+    )
+    ledger = Ledger(more, trained)
+    assert ledger.state(next(iter(ledger))) == RunState(4, 4, 0, 4)
+    assert (ledger.finished, len(ledger)) == (0, 6)
+
+
+def test_policies_wait_for_their_demonstrations(tmp_path):
+    pytest.importorskip("metaworld", reason="Meta-World is not installed")
+    ledger = Ledger(campaign("manipulation"), tmp_path)
+    (record,) = ledger.preparations
+    assert (record.verb, ledger.state(record).step) == ("record", "train")
+    assert all(run.waiting for run in ledger.reported)
+    partial = tmp_path / "demos" / "reach.partial"
+    partial.mkdir(parents=True)
+    for number in range(2):
+        (partial / f"{number:06d}.npz").touch()
+    assert ledger.refresh(record).updates == 1  # recorded, but not written as a dataset yet
+    assert "stopped at 50 %" in describe_status(campaign("manipulation"), tmp_path, 1)
+    fake_demonstrations(record)
+    assert ledger.refresh(record).trained
+    assert not any(run.waiting for run in ledger.reported)
+
+
+def test_tuning_waits_for_demonstrations_and_reported_runs_for_tuning(tmp_path):
+    pytest.importorskip("metaworld", reason="Meta-World is not installed")
+    ledger = Ledger(tuned("manipulation"), tmp_path)
+    (record,) = ledger.preparations
+    assert len(ledger) == 1 + 4 + 2
+    assert all(run.waiting for run in [*ledger.tuning, *ledger.reported])
+    fake_demonstrations(record)
+    ledger.refresh(record)
+    assert not any(run.waiting for run in ledger.tuning)
+    assert all(run.waiting for run in ledger.reported)
+    for run, loss in zip(ledger.tuning, (0.5, 0.4, 0.3, 0.6), strict=True):
+        fake(run, [loss])
+        ledger.refresh(run)
+    assert not any(run.waiting for run in ledger.reported)
+    rates = {run.arm: run.config.optimiser.learning_rate for run in ledger.reported}
+    assert rates == {"linear": 0.001, "prism": 0.0005}  # the lower loss wins
+
+
+def test_the_time_left_is_estimated_from_what_was_measured(trained):
+    ledger = Ledger(campaign(), trained)
+    seconds = ledger.seconds_left(1)
+    assert seconds > 0
+    assert ledger.seconds_left(2) == pytest.approx(seconds / 2, rel=0.5)
+    assert Ledger(campaign(), trained / "none").seconds_left(1) is None

@@ -1,0 +1,136 @@
+"""A tiny run of every domain: what the tests of training and evaluating are done with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+
+
+@dataclass(frozen=True)
+class Case:
+    """A domain with a run that takes a second."""
+
+    name: str
+    """The domain."""
+    make: Callable[..., Any]
+    """Make settings: six updates, a checkpoint after every other one."""
+    evaluation: Callable[..., Any]
+    """Make an evaluation of two episodes."""
+    conditions: tuple[str, str]
+    """Two conditions, the plain one first."""
+    poison: Callable[[Any], None]
+    """Make the next update of a trainer fail."""
+    culprit: str
+    """What the message about that names."""
+    patch: Callable[[pytest.MonkeyPatch], None]
+    """Replace what is too slow for a test."""
+
+    def setup(self) -> pytest.MonkeyPatch:
+        """Skip what is not installed, and replace what is too slow."""
+        patch = pytest.MonkeyPatch()
+        self.patch(patch)
+        return patch
+
+
+def make_walking(arm: str = "prism", **changes: Any) -> Any:
+    """Eight environments, six control steps per update, episodes of a fifth of a second."""
+    from prism_motor.locomotion.presets import make_config
+
+    short = {
+        "ppo.steps": 6,
+        "ppo.epochs": 1,
+        "ppo.minibatches": 2,
+        "task.terminations.duration": 0.2,
+    }
+    config = make_config("laptop", arm, seed=3, overrides=short)
+    return replace(config, **{"envs": 8, "checkpoint_every": 2, "updates": 6, **changes})
+
+
+def evaluate_walking(**changes: Any) -> Any:
+    """Two environments, one episode each."""
+    from prism_motor.locomotion.config import WalkingEvaluation
+
+    return WalkingEvaluation(**{"seeds": (101,), "envs": 2, "episodes": 1, **changes})
+
+
+def poison_walking(trainer: Any) -> None:
+    """Let a simulation diverge."""
+    trainer.env.engine.qvel[5, 7] = float("nan")
+
+
+def make_handling(arm: str = "prism", **changes: Any) -> Any:
+    """A diffusion policy of a few thousand weights on made-up demonstrations."""
+    from tests.manipulation.diffusion.conftest import make_config
+
+    changes = {"seed": 3, "checkpoint_every": 2, "updates": 6, "log_every": 1, **changes}
+    return make_config(arm, keep_checkpoints=3, **changes)
+
+
+def evaluate_handling(**changes: Any) -> Any:
+    """Two initial states of reach."""
+    from prism_motor.manipulation.config import HandlingEvaluation
+
+    return HandlingEvaluation(**{"seeds": (101,), "episodes": 2, **changes})
+
+
+def poison_handling(trainer: Any) -> None:
+    """Break a weight."""
+    with torch.no_grad():
+        next(trainer.policy.parameters()).fill_(float("nan"))
+
+
+def patch_handling(patch: pytest.MonkeyPatch) -> None:
+    """Make up the demonstrations, and end episodes after ten steps."""
+    pytest.importorskip("lerobot", reason="LeRobot is not installed")
+    pytest.importorskip("metaworld", reason="Meta-World is not installed")
+    from prism_motor.manipulation import data
+    from prism_motor.manipulation.tasks import find_task
+    from tests.manipulation.diffusion.conftest import demonstrations_of
+
+    patch.setattr(data, "load_for", demonstrations_of)
+    patch.setattr(data, "find_task", lambda *task: replace(find_task(*task), horizon=10))
+
+
+CASES = {
+    "locomotion": Case(
+        name="locomotion",
+        make=make_walking,
+        evaluation=evaluate_walking,
+        conditions=("nominal", "payload"),
+        poison=poison_walking,
+        culprit="environment 5",
+        patch=lambda patch: None,
+    ),
+    "manipulation": Case(
+        name="manipulation",
+        make=make_handling,
+        evaluation=evaluate_handling,
+        conditions=("none", "delay"),
+        poison=poison_handling,
+        culprit="the loss is nan",
+        patch=patch_handling,
+    ),
+}
+
+
+def without_times(rows: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Drop from metrics what depends on the clock."""
+    return [
+        {k: v for k, v in row.items() if "second" not in k and "time/" not in k} for row in rows
+    ]
+
+
+def assert_same_run(one: Any, two: Any) -> None:
+    """Compare the newest checkpoints and all metrics of two run folders, to the bit."""
+    from prism_motor.runs import Run
+
+    first, second = Run.open(one), Run.open(two)
+    tensors, others = first.load().tensors, second.load().tensors
+    assert tensors.keys() == others.keys()
+    for name, tensor in tensors.items():
+        assert torch.equal(tensor, others[name]), name
+    assert without_times(first.metrics()) == without_times(second.metrics())

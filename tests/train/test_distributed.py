@@ -1,0 +1,116 @@
+"""Data-parallel training: processes agree, stop together, resume exactly, and fail in one voice."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from prism_motor.domains import DOMAINS
+from prism_motor.runs import Run, RunError
+from prism_motor.train import distributed, session
+from prism_motor.train.distributed import ALONE, Rank
+from tests.train.cases import assert_same_run
+
+PRISM = (sys.executable, "-m", "prism_motor.cli")
+TINY = (
+    "train", "locomotion", "--envs", "8", "--threads", "1", "--ppo.steps", "6",
+    "--ppo.epochs", "1", "--ppo.minibatches", "2", "--checkpoint-every", "2", "--processes", "2",
+    "--arm", "prism-residual",
+)  # fmt: skip
+
+
+def prism(*words, **options):
+    return subprocess.run(
+        [*PRISM, *map(str, words)], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_one_process_is_alone_and_needs_no_group(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    rank = distributed.current_rank()
+    assert rank == ALONE
+    assert rank.is_main
+    distributed.connect(rank)
+    assert not torch.distributed.is_initialized()
+    distributed.disconnect()
+    distributed.check_agreement({"actor": nn.Linear(2, 2)})
+    tensors = {"env.x": torch.zeros(1)}
+    assert distributed.gather(tensors, ("env.",)) is tensors
+    assert [distributed.agree(asked) for asked in (True, False)] == [True, False]
+
+
+def test_torchrun_says_who_this_process_is(monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    assert distributed.current_rank() == Rank(1, 3)
+    assert not distributed.current_rank().is_main
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_once_for_all_exits_with_130_and_the_run_resumes_exactly(tmp_path):
+    path = tmp_path / "run"
+    child = subprocess.Popen(
+        [*PRISM, *TINY, "--updates", "2000", "--checkpoint-every", "5000", "--out", str(path)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    metrics, deadline = path / "metrics.jsonl", time.monotonic() + 120
+    while not (metrics.exists() and len(metrics.read_text().splitlines()) >= 3):
+        assert child.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(child.pid, signal.SIGINT)
+    _, said = child.communicate(timeout=120)
+    assert child.returncode == 130, said
+    assert f"prism train --resume {path} --processes 2" in said
+    assert "Traceback" not in said
+    run = Run.open(path)
+    step = run.steps()[-1]
+    assert 3 <= step < 2000
+    assert run.metrics()[-1]["update"] == step
+    with pytest.raises(RunError, match=r"trained by 2 processes.*--processes 2"):
+        session.resume(path)
+
+    resumed = prism("train", "--resume", path, "--updates", step + 2, "--processes", 2)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"Done: {step + 2} updates" in resumed.stdout
+    whole = prism(*TINY, "--updates", step + 2, "--out", tmp_path / "whole")
+    assert whole.returncode == 0, whole.stderr
+    assert_same_run(path, tmp_path / "whole")
+    tensors = run.load().tensors
+    assert not torch.equal(tensors["rank0.env.engine.state"], tensors["rank1.env.engine.state"])
+    assert "actor.mlp.0.weight" in tensors  # what is the same everywhere is there once
+    assert DOMAINS["locomotion"].load_policy(path).step == step + 2
+    assert run.metrics()[-1]["samples"] == (step + 2) * 8 * 6
+
+
+@pytest.mark.slow
+def test_a_mistake_that_every_process_finds_is_one_message(tmp_path):
+    uneven = prism(*TINY, "--envs", 9, "--out", tmp_path / "run")
+    assert uneven.returncode == 2, uneven.stderr
+    assert uneven.stderr.count("prism: error:") == 1
+    assert "9 environments cannot be shared evenly by 2 processes" in uneven.stderr
+    assert "Traceback" not in uneven.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_bug_in_one_process_is_a_bug_with_its_traceback(tmp_path):
+    (tmp_path / "broken.py").write_text(
+        "from prism_motor.locomotion.trainer import WalkingTrainer\n"
+        "def update(self):\n"
+        "    raise RuntimeError('bolts everywhere')\n"
+        "WalkingTrainer.update = update\n"
+    )
+    broken = prism(*TINY, "--plugin", "broken.py", "--out", tmp_path / "run", cwd=tmp_path)
+    assert broken.returncode == 1
+    assert "bolts everywhere" in broken.stderr
+    assert "prism info" in broken.stderr
