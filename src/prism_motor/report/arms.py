@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,13 +84,17 @@ class ReportSection:
         """All runs."""
         return [run for arm in self.arms for run in arm.runs.values()]
 
-    def reference(self, name: str | None = None) -> str:
+    def reference(self, name: str | None = None, among: Iterable[ArmRuns] | None = None) -> str:
         """Return the name of the arm to compare with.
 
         It is the one that is asked for if there is such an arm, else the first of the domain's
         references, else the name that is missing.
+
+        Args:
+            name: The arm that is asked for.
+            among: Arms that there are; default: all.
         """
-        names = {arm.name for arm in self.arms if arm.runs}
+        names = {arm.name for arm in (self.arms if among is None else among) if arm.runs}
         wanted = [*([self.domain.arm_name(name)] if name else []), *self.spec.references]
         return next((one for one in wanted if one in names), wanted[0])
 
