@@ -17,7 +17,7 @@ from prism_motor._errors import InputError
 from prism_motor.arms import arm_order
 from prism_motor.domains import DOMAINS, Domain
 from prism_motor.report.collect import CampaignPlan, RunCollection, RunRecord
-from prism_motor.reporting import PLAIN, ReportSpec, Variant
+from prism_motor.reporting import PLAIN, ReportSpec, Execution
 from prism_motor.runs.configs import find_differences, flatten
 
 _SHOWN = 3
@@ -47,17 +47,17 @@ class ArmRuns:
         return {seed: run for seed, run in self.runs.items() if run.finished}
 
     @property
-    def variants(self) -> list[Variant]:
+    def executions(self) -> list[Execution]:
         """Ways in which its finished policies were executed; the plain one if not at all."""
-        found = {one.variant for run in self.finished.values() for one in run.evaluations}
+        found = {one.execution for run in self.finished.values() for one in run.evaluations}
         return sorted(found) or [PLAIN]
 
-    def missing(self, condition: str, variant: Variant = PLAIN) -> list[int]:
+    def missing(self, condition: str, execution: Execution = PLAIN) -> list[int]:
         """Return the planned seeds without a finished training or an evaluation."""
         return [
             seed
             for seed in self.planned
-            if seed not in self.finished or not self.runs[seed].episodes(condition, variant)
+            if seed not in self.finished or not self.runs[seed].episodes(condition, execution)
         ]
 
 
@@ -187,7 +187,7 @@ def _not_alike(title: str, arms: Sequence[ArmRuns]) -> list[str]:
         scopes: dict[str, list[str]] = {}
         for one in sorted(run.evaluations, key=lambda one: one.seed):
             scope = run.spec.scope(one.protocol, one.episodes)
-            where = one.variant.label(one.condition)
+            where = one.execution.label(one.condition)
             scopes.setdefault(where, []).append(f"seed {one.seed}: {scope}")
         for where, listed in scopes.items():
             found.setdefault(where, set()).add(", ".join(listed))

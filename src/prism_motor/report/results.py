@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from prism_motor.report.arms import ArmRuns, ReportSection
-from prism_motor.reporting import ReportSpec, Variant
+from prism_motor.reporting import ReportSpec, Execution
 from prism_motor.statistics import (
     Claim,
     Estimate,
@@ -48,7 +48,7 @@ class ResultRow:
     """What it is called; unique."""
     arm: ArmRuns
     """Its trainings."""
-    variant: Variant
+    execution: Execution
     """How its policies were executed."""
     reference: str | None
     """Label of the row that it is compared with."""
@@ -112,7 +112,7 @@ def compute(section: ReportSection, reference: str | None = None) -> SectionResu
             episodes = {
                 seed: found
                 for seed, run in row.arm.finished.items()
-                if (found := run.episodes(condition, row.variant))
+                if (found := run.episodes(condition, row.execution))
             }
             if episodes:
                 rates[row.label, condition] = {s: _rate(e, spec) for s, e in episodes.items()}
@@ -166,7 +166,7 @@ def combine(
     left = [row for row in parts[0].rows if row.label in plain]
     chosen = section.reference(reference, [row.arm for row in left])
     rows = tuple(
-        replace(row, reference=_reference_label(section, row.arm, row.variant, chosen))
+        replace(row, reference=_reference_label(section, row.arm, row.execution, chosen))
         for row in left
     )
     means = {key: seeds for key, seeds in means.items() if key.label in plain}
@@ -212,23 +212,23 @@ def _make_rows(section: ReportSection, reference: str) -> tuple[ResultRow, ...]:
     """Return one row per arm and way of execution, plain ones first."""
     found = []
     for place, arm in enumerate(section.arms):
-        for variant in arm.variants:
-            other = _reference_label(section, arm, variant, reference)
-            row = ResultRow(variant.label(arm.label), arm, variant, other)
-            found.append(((bool(variant.setting), bool(variant.added), place, variant), row))
+        for execution in arm.executions:
+            other = _reference_label(section, arm, execution, reference)
+            row = ResultRow(execution.label(arm.label), arm, execution, other)
+            found.append(((bool(execution.setting), bool(execution.added), place, execution), row))
     return tuple(row for _, row in sorted(found, key=lambda pair: pair[0]))
 
 
 def _reference_label(
-    section: ReportSection, arm: ArmRuns, variant: Variant, reference: str
+    section: ReportSection, arm: ArmRuns, execution: Execution, reference: str
 ) -> str | None:
     """Return the label of what a row is compared with, always under the same setting.
 
     What was added to a policy is compared with the same policy without it, other arms with the
     reference.
     """
-    base = arm if variant.added else section.reference_of(arm, reference)
-    return variant._replace(added="").label(base.label) if base else None
+    base = arm if execution.added else section.reference_of(arm, reference)
+    return execution._replace(added="").label(base.label) if base else None
 
 
 def _conditions_of(section: ReportSection) -> tuple[str, ...]:
