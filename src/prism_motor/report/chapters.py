@@ -10,7 +10,7 @@ from typing import Any
 from prism_motor.report.collect import CampaignPlan, RunRecord
 from prism_motor.report.curves import ChapterCurves, make_chapter_curves
 from prism_motor.report.results import SectionResults
-from prism_motor.report.sentences import Finding, findings
+from prism_motor.report.sentences import Sentence, findings
 from prism_motor.report.tables import (
     Cell,
     Table,
@@ -32,7 +32,7 @@ class Chapter:
     """What it is about."""
     task: bool
     """Whether it is about a single task with its runs."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Sentence, ...]
     """What was found, as sentences."""
     main: Table | None
     """The plain condition; ``None`` before any evaluation."""
