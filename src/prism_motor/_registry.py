@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -59,7 +60,9 @@ class Registry(dict[str, T]):
 
 def _identity(value: Any) -> Any:
     """Return what stays the same when the module that made a value is loaded again."""
+    value = getattr(value, "make", value)  # an entry that holds a function or a class
+    if isinstance(value, type):
+        module = sys.modules.get(value.__module__)
+        return (getattr(module, "__file__", None), value.__qualname__)
     code = getattr(value, "__code__", None)
-    if code is not None:
-        return (code.co_filename, value.__qualname__)
-    return value.__qualname__ if isinstance(value, type) else value
+    return value if code is None else (code.co_filename, value.__qualname__)

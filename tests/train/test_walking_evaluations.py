@@ -44,7 +44,7 @@ def no_simulation(monkeypatch):
     def build(*_, **__):
         raise AssertionError("a simulation was started")
 
-    monkeypatch.setattr("prism_motor.locomotion.evaluation.VelocityEnv", build)
+    monkeypatch.setattr("prism_motor.locomotion.evaluation.make_env", build)
 
 
 def error_of(capsys, *words):

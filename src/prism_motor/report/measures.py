@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 
 from prism_motor.locomotion.conditions import CONDITIONS
-from prism_motor.locomotion.evaluation import Episode
+from prism_motor.locomotion.evaluation import WalkingEpisode as Episode
 from prism_motor.nn.checks import check_choice
 from prism_motor.report.arms import Arm
 
@@ -16,7 +16,7 @@ class Measure:
     """One column of the tables."""
 
     field: str
-    """Field of :class:`prism_motor.locomotion.evaluation.Episode`."""
+    """Field of :class:`prism_motor.locomotion.evaluation.WalkingEpisode`."""
     title: str
     """What it is called."""
     unit: str

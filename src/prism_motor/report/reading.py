@@ -11,7 +11,7 @@ from typing import Any
 
 from prism_motor._errors import InputError
 from prism_motor.locomotion.config import TrainConfig
-from prism_motor.locomotion.evaluation import Episode
+from prism_motor.locomotion.evaluation import WalkingEpisode as Episode
 from prism_motor.report.records import Collection, Evaluation, Plan, RunRecord
 from prism_motor.runs import Run, RunError, from_dict, to_dict
 from prism_motor.runs.checkpoints import SCHEMA as CHECKPOINT_SCHEMA

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_motor.locomotion.config import TrainConfig
-from prism_motor.locomotion.evaluation import Episode
+from prism_motor.locomotion.evaluation import WalkingEpisode as Episode
 
 
 @dataclass(frozen=True)

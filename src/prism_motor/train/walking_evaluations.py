@@ -12,7 +12,7 @@ import torch
 
 from prism_motor._errors import InputError
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.evaluation import Episode, Protocol, evaluate
+from prism_motor.locomotion.evaluation import Protocol, WalkingEpisode, evaluate
 from prism_motor.locomotion.policy import load_policy
 from prism_motor.runs import Run, collect_provenance, to_dict
 from prism_motor.runs.weights import hash_weights
@@ -62,7 +62,7 @@ class Evaluations:
             self.run.evaluations_folder()  # a folder that cannot be written to is known early
         return missing
 
-    def read(self, condition: str, seed: int) -> list[Episode] | None:
+    def read(self, condition: str, seed: int) -> list[WalkingEpisode] | None:
         """Return the stored episodes, or ``None`` if this policy was not evaluated like this."""
         file = self.run.path / "evaluations" / f"{condition}-{seed}.json"
         try:
@@ -70,8 +70,10 @@ class Evaluations:
             identity = self._identity(condition, seed)
             if {key: data[key] for key in identity} != identity:
                 return None
-            names = Episode.__dataclass_fields__
-            return [Episode(**{name: row[name] for name in names}) for row in data["episodes"]]
+            names = WalkingEpisode.__dataclass_fields__
+            return [
+                WalkingEpisode(**{name: row[name] for name in names}) for row in data["episodes"]
+            ]
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
 
@@ -82,7 +84,7 @@ class Evaluations:
         *,
         threads: int = 1,
         report: Callable[[], None] | None = None,
-    ) -> list[Episode]:
+    ) -> list[WalkingEpisode]:
         """Evaluate and write the file.
 
         Args:
