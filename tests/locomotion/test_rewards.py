@@ -294,3 +294,54 @@ def test_unknown_terms_are_refused_and_new_ones_can_be_added():
         assert rewards(make_step()).item() == pytest.approx(2 * DT)
     finally:
         del TERMS["always_one"]
+
+
+def test_parameters_come_from_the_config():
+    @term
+    def scaled(step, *, factor=2.0):
+        return factor * torch.ones(len(step.command))
+
+    try:
+        for given, expected in (({}, 2.0), ({"scaled": {"factor": 5.0}}, 5.0)):
+            config = RewardConfig(weights={"scaled": 1.0}, parameters=given)
+            assert Rewards(config, G1, 1, NEEDS)(make_step()).item() == pytest.approx(DT * expected)
+        with pytest.raises(ValueError, match=r"parameter of the reward term 'scaled' 'facto'"):
+            config = RewardConfig(weights={"scaled": 1.0}, parameters={"scaled": {"facto": 1.0}})
+            Rewards(config, G1, 1, NEEDS)
+        with pytest.raises(ValueError, match=r"parameters has 'scaled', a term without a weight"):
+            config = RewardConfig(weights={"torques": 1.0}, parameters={"scaled": {"factor": 1.0}})
+            Rewards(config, G1, 1, NEEDS)
+    finally:
+        del TERMS["scaled"]
+
+
+def test_a_term_with_memory_is_reset_saved_and_restored(plugin):
+    plugin("my_reward")
+    config = RewardConfig(weights={"new_height": 1.0}, parameters={"new_height": {"limit": 0.02}})
+    rewards, other = (Rewards(config, G1, 2, NEEDS) for _ in range(2))
+    high = torch.tensor([[0.0, 0.0, 0.79], [0.0, 0.0, 0.88]])
+    first = rewards(make_step(2, base_position=high))
+    assert first.tolist() == pytest.approx([0.01, 0.02], rel=1e-4)  # at most the limit
+    assert rewards(make_step(2, base_position=high)).tolist() == [0, 0]
+    other.load_state_dict({name: value.clone() for name, value in rewards.state_dict().items()})
+    assert other.terms["new_height"].highest.tolist() == pytest.approx([0.01, 0.10], rel=1e-4)
+    rewards.reset(torch.tensor([1]), torch.zeros(1, 2))
+    assert rewards.terms["new_height"].highest.tolist() == pytest.approx([0.01, 0.0], rel=1e-4)
+
+
+def test_without_terms_there_is_no_reward():
+    rewards = Rewards(RewardConfig(), G1, 3, NEEDS)
+    assert rewards(make_step(3)).tolist() == [0, 0, 0]
+    assert rewards.reset(torch.tensor([0]), torch.zeros(1, 2)) == {}
+
+
+def test_built_in_terms_cannot_be_replaced_and_needs_are_known():
+    def torques(step):
+        return step.state.torque.sum(-1)
+
+    with pytest.raises(ValueError, match=r"built-in reward term called 'torques'"):
+        term(torques)
+    with pytest.raises(ValueError, match=r"need of a reward term 'wings'"):
+        term(needs=("wings",))(torques)
+    with pytest.raises(ValueError, match=r"Loose must extend RewardTerm"):
+        term(type("Loose", (), {}))

@@ -84,7 +84,7 @@ class VelocityEnv(LeggedEnv):
     def make_step(self) -> Step:
         """Add command, stance and reference motion."""
         return Step(
-            **self._step_parts(),
+            **self.step_parts(),
             command=self.commands.values.clone(),
             stance=self.beat.stance,
             reference=self.reference,

@@ -149,7 +149,7 @@ class LeggedEnv:
 
     def make_step(self) -> LeggedStep:
         """Return what rewards are computed from."""
-        return LeggedStep(**self._step_parts())
+        return LeggedStep(**self.step_parts())
 
     def measure(self) -> dict[str, Tensor]:
         """Return values (N,) of the last step for the training log, from before any reset."""
@@ -243,7 +243,7 @@ class LeggedEnv:
         pushed = torch.cat([planar, self.state.world_velocity[:, 2:3], angular], dim=-1)
         self.state = replace(self.state, world_velocity=pushed)
 
-    def _step_parts(self) -> dict[str, Any]:
+    def step_parts(self) -> dict[str, Any]:
         """Return the fields of :class:`LeggedStep`."""
         return {
             "config": self.cfg.rewards,

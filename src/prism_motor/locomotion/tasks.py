@@ -148,15 +148,12 @@ def register_task(name: str, task: LeggedTaskConfig) -> None:
     TASKS.register(name, task)
 
 
-def velocity_task(robot: str, **changes: Any) -> TaskConfig:
-    """Return a velocity task for a robot of one's own, with sizes that follow from the robot.
-
-    Heights, forces and the payload are scaled; feet take turns. There is no reference motion, and
-    reward terms that the robot has no use for are left out.
+def robot_settings(robot: str, weights: dict[str, float]) -> dict[str, Any]:
+    """Return fields of a task for a robot of one's own: heights, forces and payload fit the robot.
 
     Args:
         robot: Name of the robot.
-        **changes: Fields of :class:`TaskConfig` that shall be others.
+        weights: Weights of the reward terms.
     """
     from prism_motor.sim.scene import build_model
 
@@ -164,22 +161,15 @@ def velocity_task(robot: str, **changes: Any) -> TaskConfig:
     model = build_model(built, timestep=_LAPTOP.simulation.timestep)
     weight = 9.81 * float(model.body_mass.sum())
     base_mass = float(model.body(built.base).mass[0])
-    height, feet = built.stand_height, len(built.feet)
-    # Without a reference motion, joint_pos would pay for standing still.
-    left_out = {"joint_pos"}
-    left_out |= {"feet_distance"} if feet % 2 else set()
-    left_out |= set() if built.knees and len(built.knees) % 2 == 0 else {"knee_distance"}
-    task = TaskConfig(
-        robot=robot,
-        start_height=height + 0.01,
-        simulation=_LAPTOP.simulation,
-        # Four legs trot: diagonal legs swing together.
-        gait=GaitConfig(
-            offsets=(0.0, 0.5, 0.5, 0.0) if feet == 4 else tuple(i / feet for i in range(feet))
-        ),
-        observations=replace(_LAPTOP.observations, mass_scale=base_mass),
-        rewards=RewardConfig(
-            weights={k: v for k, v in _LAPTOP_WEIGHTS.items() if k not in left_out},
+    height = built.stand_height
+    payload = 0.15 * base_mass
+    return {
+        "robot": robot,
+        "start_height": height + 0.01,
+        "simulation": _LAPTOP.simulation,
+        "observations": replace(_LAPTOP.observations, mass_scale=base_mass),
+        "rewards": RewardConfig(
+            weights=weights,
             base_height=height,
             foot_offset=built.foot_offset,
             foot_height=0.08 * height,
@@ -188,7 +178,30 @@ def velocity_task(robot: str, **changes: Any) -> TaskConfig:
             knee_distance=(0.25 * height, 0.65 * height),
             abduction_joints=(),
         ),
-        randomisation=replace(_FULL_RANDOMISATION, base_mass=(-0.15 * base_mass, 0.15 * base_mass)),
-        terminations=TerminationConfig(height=0.6 * height),
-    )
-    return replace(task, **changes)
+        "randomisation": replace(_FULL_RANDOMISATION, base_mass=(-payload, payload)),
+        "terminations": TerminationConfig(height=0.6 * height),
+    }
+
+
+def velocity_task(robot: str, **changes: Any) -> TaskConfig:
+    """Return a velocity task for a robot of one's own, with sizes that follow from the robot.
+
+    Feet take turns. There is no reference motion, and reward terms that the robot has no use for
+    are left out.
+
+    Args:
+        robot: Name of the robot.
+        **changes: Fields of :class:`TaskConfig` that shall be others.
+    """
+    built = make_robot(robot)
+    feet = len(built.feet)
+    left_out = {"joint_pos"}  # without a reference motion it pays for standing still
+    if feet % 2:
+        left_out.add("feet_distance")
+    if not built.knees or len(built.knees) % 2:
+        left_out.add("knee_distance")
+    weights = {name: value for name, value in _LAPTOP_WEIGHTS.items() if name not in left_out}
+    # Four legs trot: diagonal legs swing together.
+    offsets = (0.0, 0.5, 0.5, 0.0) if feet == 4 else tuple(i / feet for i in range(feet))
+    settings = robot_settings(robot, weights) | {"gait": GaitConfig(offsets=offsets)}
+    return TaskConfig(**(settings | changes))
