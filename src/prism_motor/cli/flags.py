@@ -56,9 +56,7 @@ def parse_together(
     parsed: Any = parse(
         combine(options, settings, hidden), arguments, prog=prog, description=description
     )
-    before, after = (
-        flatten(to_dict(one)) for one in (_shown(settings, hidden), parsed.settings)
-    )
+    before, after = (flatten(to_dict(one)) for one in (_shown(settings, hidden), parsed.settings))
     return parsed.options, {key: value for key, value in after.items() if before.get(key) != value}
 
 

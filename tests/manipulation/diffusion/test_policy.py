@@ -8,7 +8,6 @@ import torch
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
-from prism_motor.train.handling_evaluations import Evaluations, Extras, Protocol
 
 from prism_motor.manipulation.diffusion.policy import (
     PolicyActor,
