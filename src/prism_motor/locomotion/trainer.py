@@ -123,7 +123,9 @@ class WalkingTrainer:
             "seconds": round(self.seconds, 3),
             "reward_per_second": sums["reward"] / robot_seconds,
             "seconds_between_falls": robot_seconds / max(1.0, sums["falls"]),
-            **{k.removeprefix("step/"): v / count for k, v in sums.items() if k.startswith("step/")},
+            **{
+                k.removeprefix("step/"): v / count for k, v in sums.items() if k.startswith("step/")
+            },
             "action_std": self.ppo.actor.output_std.mean().item(),
             "learning_rate": self.ppo.learning_rate,
             **{f"loss/{name}": value for name, value in losses.items()},
