@@ -305,12 +305,12 @@ def test_parameters_come_from_the_config():
         for given, expected in (({}, 2.0), ({"scaled": {"factor": 5.0}}, 5.0)):
             config = RewardConfig(weights={"scaled": 1.0}, parameters=given)
             assert Rewards(config, G1, 1, NEEDS)(make_step()).item() == pytest.approx(DT * expected)
+        misspelt = RewardConfig(weights={"scaled": 1.0}, parameters={"scaled": {"facto": 1.0}})
         with pytest.raises(ValueError, match=r"parameter of the reward term 'scaled' 'facto'"):
-            config = RewardConfig(weights={"scaled": 1.0}, parameters={"scaled": {"facto": 1.0}})
-            Rewards(config, G1, 1, NEEDS)
+            Rewards(misspelt, G1, 1, NEEDS)
+        idle = RewardConfig(weights={"torques": 1.0}, parameters={"scaled": {"factor": 1.0}})
         with pytest.raises(ValueError, match=r"parameters has 'scaled', a term without a weight"):
-            config = RewardConfig(weights={"torques": 1.0}, parameters={"scaled": {"factor": 1.0}})
-            Rewards(config, G1, 1, NEEDS)
+            Rewards(idle, G1, 1, NEEDS)
     finally:
         del TERMS["scaled"]
 

@@ -19,7 +19,7 @@ from prism_motor.sim.rendering import Renderer, RenderingError, find_backend
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import build_model
 from prism_motor.sim.video_files import write_video
-from prism_motor.train import walking_session as session
+from prism_motor.train import session
 
 SMALL = {"width": 96, "height": 72}
 

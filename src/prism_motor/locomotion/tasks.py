@@ -203,5 +203,6 @@ def velocity_task(robot: str, **changes: Any) -> TaskConfig:
     weights = {name: value for name, value in _LAPTOP_WEIGHTS.items() if name not in left_out}
     # Four legs trot: diagonal legs swing together.
     offsets = (0.0, 0.5, 0.5, 0.0) if feet == 4 else tuple(i / feet for i in range(feet))
-    settings = robot_settings(robot, weights) | {"gait": GaitConfig(offsets=offsets)}
+    settings = robot_settings(robot, weights)
+    settings["gait"] = GaitConfig(offsets=offsets)
     return TaskConfig(**(settings | changes))
