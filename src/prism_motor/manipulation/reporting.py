@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from prism_motor.reporting import Quantity, ReportSpec, Execution
+from prism_motor.reporting import Execution, Quantity, ReportSpec
 from prism_motor.statistics.claims import Measure
 
 if TYPE_CHECKING:

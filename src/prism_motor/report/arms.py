@@ -17,7 +17,7 @@ from prism_motor._errors import InputError
 from prism_motor.arms import arm_order
 from prism_motor.domains import DOMAINS, Domain
 from prism_motor.report.collect import CampaignPlan, RunCollection, RunRecord
-from prism_motor.reporting import PLAIN, ReportSpec, Execution
+from prism_motor.reporting import PLAIN, Execution, ReportSpec
 from prism_motor.runs.configs import find_differences, flatten
 
 _SHOWN = 3

@@ -11,7 +11,7 @@ from typing import Any
 
 from prism_motor._errors import InputError, PrismError
 from prism_motor.domains import Domain, domain_of
-from prism_motor.reporting import PLAIN, ReportSpec, Execution
+from prism_motor.reporting import PLAIN, Execution, ReportSpec
 from prism_motor.runs import RunError, to_dict
 from prism_motor.runs.layout import (
     CAMPAIGN,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from prism_motor.report.arms import ArmRuns, ReportSection
-from prism_motor.reporting import ReportSpec, Execution
+from prism_motor.reporting import Execution, ReportSpec
 from prism_motor.statistics import (
     Claim,
     Estimate,
