@@ -235,7 +235,7 @@ def test_mistakes_are_reported_before_anything_is_simulated(run, tmp_path, capsy
     def build(*_, **__):
         raise AssertionError("a simulation was started")
 
-    monkeypatch.setattr("prism_motor.locomotion.video.VelocityEnv", build)
+    monkeypatch.setattr("prism_motor.locomotion.video.make_env", build)
 
     def error_of(*words):
         with pytest.raises(SystemExit) as caught:

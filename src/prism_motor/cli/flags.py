@@ -53,22 +53,33 @@ def parse_together(
     Returns:
         The options, and the settings that differ from their defaults by dotted key.
     """
+    parsed: Any = parse(
+        combine(options, settings, hidden), arguments, prog=prog, description=description
+    )
+    before, after = (flatten(to_dict(one)) for one in (_shown(settings, hidden), parsed.settings))
+    return parsed.options, {key: value for key, value in after.items() if before.get(key) != value}
+
+
+def combine(options: type[Any], settings: Any, hidden: Collection[str] = ()) -> type[Any]:
+    """Return a dataclass of a command's options and the settings that it is about, as flags."""
     import tyro
 
-    shown = _without(type(settings), hidden)
-    kept = {field.name: getattr(settings, field.name) for field in dataclasses.fields(shown)}
-    flat = tyro.conf.arg(name="")
-    both = dataclasses.make_dataclass(
+    flat, shown = tyro.conf.arg(name=""), _shown(settings, hidden)
+    return dataclasses.make_dataclass(
         "Options",
         [
             ("options", Annotated[options, flat]),
-            ("settings", Annotated[shown, flat], dataclasses.field(default=shown(**kept))),
+            ("settings", Annotated[type(shown), flat], dataclasses.field(default=shown)),
         ],
         frozen=True,
     )
-    parsed: Any = parse(both, arguments, prog=prog, description=description)
-    before, after = (flatten(to_dict(one)) for one in (shown(**kept), parsed.settings))
-    return parsed.options, {key: value for key, value in after.items() if before.get(key) != value}
+
+
+def _shown(settings: Any, hidden: Collection[str]) -> Any:
+    """Return the part of some settings that is shown as flags."""
+    kind = _without(type(settings), hidden)
+    names = [field.name for field in dataclasses.fields(kind)]
+    return kind(**{name: getattr(settings, name) for name in names})
 
 
 @cache

@@ -17,7 +17,7 @@ from prism_motor._errors import InputError
 from prism_motor.cli.flags import parse, parse_together, peek, rename
 from prism_motor.domains import DOMAINS, Domain, domain_of
 
-_HIDDEN = ("kind", "plugins")
+HIDDEN = ("kind", "plugins")
 """Settings of a run that are given in other ways."""
 
 _USAGE = """usage: prism train DOMAIN [--preset NAME] [--arm NAME] [--seed N] [OPTIONS]
@@ -74,11 +74,9 @@ def train(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     file = peek(words, "--config")
     if file is None and named is None:
         print(_USAGE.format(domains=", ".join(DOMAINS)))
-        if not words:
-            sys.exit(2)
-        return
+        sys.exit(0 if {"-h", "--help"} & set(words) else 2)
     if file is not None:
-        domain, options, settings = _from_file(Path(file), words, named)
+        domain, options, settings = _from_file(Path(file), words, named, plugins)
     else:
         assert named is not None
         domain, options, settings = _from_preset(DOMAINS[named], words, plugins)
@@ -101,19 +99,22 @@ def _from_preset(
     options, changes = parse_together(
         TrainOptions,
         defaults,
-        _canonical_arm(words, arm),
+        words,
         prog=f"prism train {domain.name}",
         description=f"{domain.title}: train a policy. Presets: {', '.join(domain.presets)}. Arms: "
         f"{', '.join(domain.arms)}.",
-        hidden=_HIDDEN,
+        hidden=HIDDEN,
     )
+    changes.pop("arm", None)  # a former name of it
     seed = changes.pop("seed", defaults.seed)
     changes = {"threads": cores, **changes}
     settings = domain.make_config(preset, arm, seed=seed, name=options.label, overrides=changes)
     return domain, options, replace(settings, plugins=tuple(plugins))
 
 
-def _from_file(file: Path, words: list[str], named: str | None) -> tuple[Domain, TrainOptions, Any]:
+def _from_file(
+    file: Path, words: list[str], named: str | None, plugins: Sequence[str]
+) -> tuple[Domain, TrainOptions, Any]:
     """Return the settings of a config.json, changed by flags."""
     from prism_motor.runs.configs import apply_overrides
 
@@ -135,12 +136,19 @@ def _from_file(file: Path, words: list[str], named: str | None) -> tuple[Domain,
         _present_names(domain, words),
         prog="prism train",
         description=f"Train a policy with the settings of {file}.",
-        hidden=_HIDDEN,
+        hidden=HIDDEN,
     )
+    for key in ("preset", "arm"):
+        if key in changes:
+            raise InputError(
+                f"--{key} cannot be changed with --config, which has all that follows from it. "
+                f"Leave --config out; --label gives the arm another name."
+            )
     settings = apply_overrides(defaults, changes)
     if options.label is not None:
         settings = replace(settings, arm=options.label)
-    return domain, options, settings
+    needed = tuple(dict.fromkeys((*settings.plugins, *plugins)))
+    return domain, options, replace(settings, plugins=needed)
 
 
 def _resume(words: list[str], domain: Domain | None) -> None:
@@ -168,14 +176,6 @@ def _present_names(domain: Domain, words: list[str]) -> list[str]:
 def _number(text: str | None) -> int:
     """Read a number for the defaults; what is wrong with it is said when all flags are parsed."""
     return int(text) if text is not None and text.isdigit() else 1
-
-
-def _canonical_arm(words: list[str], arm: str) -> list[str]:
-    """Replace a former name of the arm."""
-    place = next((i for i, word in enumerate(words) if word == "--arm"), None)
-    if place is not None and place + 1 < len(words):
-        words = [*words[: place + 1], arm, *words[place + 2 :]]
-    return words
 
 
 def _launch(

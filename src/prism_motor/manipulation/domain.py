@@ -81,23 +81,23 @@ class ManipulationDomain(Domain):
 
     def prepare(self, config: ManipulationConfig) -> ManipulationConfig:
         """Find out the sizes that the task gives a policy, and where its demonstrations are."""
-        from prism_motor.manipulation.data import environment_of
-        from prism_motor.manipulation.tasks import find_task
+        from prism_motor.manipulation.tasks import find_task, make_environment
 
         task = config.task
         chosen = find_task(task.suite, task.name)
         demos = config.demos or str(Path("demos") / f"{task.suite}-{chosen.name}")
         if not task.action:
-            environment = environment_of(config)
+            # A policy that sees images sees those of the suite's cameras unless some are named.
+            cameras = (task.cameras or None) if config.network.inputs == "images" else ()
+            environment = make_environment(chosen, cameras=cameras)
             try:
-                cameras = environment.cameras if config.network.inputs == "images" else ()
                 task = replace(
                     task,
                     name=chosen.name,
                     state=len(environment.state_names),
                     objects=len(environment.object_names),
                     action=len(environment.action_names),
-                    cameras=tuple(cameras),
+                    cameras=tuple(environment.cameras),
                 )
             finally:
                 environment.close()
@@ -239,10 +239,10 @@ class ManipulationDomain(Domain):
 
     def evaluation_table(self, found: Mapping[str, Sequence[Any]]) -> str:
         """Write conditions side by side."""
-        from prism_motor.manipulation.summary import summarise, table
+        from prism_motor.manipulation.summary import summarise, summary_table
 
         return (
-            table({condition: summarise(episodes) for condition, episodes in found.items()})
+            summary_table({condition: summarise(episodes) for condition, episodes in found.items()})
             + "\n\nSuccess with its 95 % Wilson interval; the rest are means over episodes. Errors "
             "are between the pose that\nan action commands and the pose that is reached. All "
             "episodes are of one trained policy: none of this says\nhow training seeds differ."
@@ -301,9 +301,9 @@ class _HandlingEvaluator:
             "files": EpisodeFiles(self.path, name, self.step),
         }
 
-        def finish(done: Any) -> None:
-            if done.record is not None:
-                note(done.record)
+        def finish(done: pool.JobResult[HandlingEpisode]) -> None:
+            if done.result is not None:
+                note(done.result)
             report()
 
         make_runner: Callable[[], EpisodeRunner]
@@ -311,9 +311,9 @@ class _HandlingEvaluator:
             make_runner = partial(load_runner, self.path, self.step, **options)
         else:
             make_runner = partial(EpisodeRunner, self.policy, self.scene, **options)
-        episodes = [pool.Episode(task, initial_state=state) for (state,) in keys]
+        jobs = [pool.EpisodeJob(task, initial_state=state) for (state,) in keys]
         workers = self.evaluation.workers
-        pool.run_episodes(make_runner, episodes, workers=workers, on_done=finish)
+        pool.run_episodes(make_runner, jobs, workers=workers, on_done=finish)
 
     def close(self) -> None:
         """Free the simulator."""

@@ -7,8 +7,8 @@ pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
 from prism_motor.cli import main
 
-TINY = ("--set", "network.widths=[8,16]", "--set", "batch=8", "--set", "log_every=2")
-TINY += ("--set", "network.inference_steps=2", "--set", "conditioner.mlp_size=larger")
+TINY = ("--network.widths", 8, 16, "--batch", 8, "--log-every", 2, "--threads", 1)
+TINY += ("--network.inference-steps", 2, "--conditioner.latent", 8)
 
 
 def run(*words):
@@ -25,37 +25,41 @@ def error_of(capsys, *words):
 @pytest.fixture(scope="module")
 def demos(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demos") / "reach"
-    run("demos", "--task", "reach-v3", "--episodes", 2, "--image-size", 0, "--out", folder)
+    run("record", "--task", "reach-v3", "--episodes", 2, "--image-size", 0, "--out", folder)
     return folder
 
 
 @pytest.mark.slow
-def test_from_demonstrations_to_a_report(demos, tmp_path, capsys):
+def test_from_demonstrations_to_an_export(demos, tmp_path, capsys):
     for arm in ("prism", "linear"):
         out = tmp_path / "runs" / arm
-        words = ("--conditioner", arm, "--demos", demos, "--steps", 4, "--out", out)
+        words = ("--arm", arm, "--demos", demos, "--updates", 4, "--out", out)
         run("train", "manipulation", *words, *TINY)
         assert (out / "pretrained" / "model.safetensors").is_file()
         assert list((out / "tensorboard").iterdir())
-        assert [json.loads(line)["iteration"] for line in (out / "metrics.jsonl").open()] == [2, 4]
+        assert [json.loads(line)["update"] for line in (out / "metrics.jsonl").open()] == [2, 4]
+        config = json.loads((out / "config.json").read_text())
+        assert (config["arm"], config["batch"], config["task"]["state"]) == (arm, 8, 11)
         run("eval", out, "--episodes", 1)
     capsys.readouterr()
     run("eval", out, "--episodes", 1)
     text = capsys.readouterr().out
-    assert "1 episodes are done already" in text
+    assert "1 episode done already" in text
     assert "success, %" in text
     run("export", out, "--out", tmp_path / "exported")
     assert (tmp_path / "exported" / "config.json").is_file()
-    run("report", tmp_path / "runs")
-    assert "metaworld reach-v3, preset state" in capsys.readouterr().out
-    assert "already holds a run" in error_of(
-        capsys, "train", "manipulation", "--demos", demos, "--out", out, *TINY
-    )
-    message = error_of(capsys, "train", "manipulation", "--resume", out, "--steps", 9)
-    assert "--steps cannot be changed on --resume" in message
-    run("train", "manipulation", "--resume", out)
-    assert "Done: 4 updates" in capsys.readouterr().out
-    assert "--envs is for walking" in error_of(capsys, "eval", out, "--envs", 3)
+    again = error_of(capsys, "train", "manipulation", "--demos", demos, "--out", out, *TINY)
+    assert f"--resume {out}" in again
+    message = error_of(capsys, "train", "--resume", out, "--updates", 9)
+    assert "cannot have more updates than planned" in message
+    run("train", "--resume", out)
+    assert "has had its 4 updates" in capsys.readouterr().out
+    assert "envs" in error_of(capsys, "eval", out, "--envs", 3)
+    run("train", "--config", out / "config.json", "--out", tmp_path / "again")
+    one, two = ((path / "metrics.jsonl").read_text() for path in (out, tmp_path / "again"))
+    assert [json.loads(line)["loss"] for line in one.splitlines()] == [
+        json.loads(line)["loss"] for line in two.splitlines()
+    ]
 
 
 def test_mistakes_are_reported_before_training(demos, tmp_path, capsys):
@@ -66,12 +70,23 @@ def test_mistakes_are_reported_before_training(demos, tmp_path, capsys):
     assert "no dataset at" in message("--demos", tmp_path / "nowhere")
     assert "shows metaworld reach-v3" in message("--task", "push-v3", "--demos", demos)
     assert "Did you mean 'reach-v3'" in message("--task", "reach-v2", "--demos", demos)
+    assert "Did you mean 'metaworld'" in message("--suite", "metaword", "--demos", demos)
     assert "no column observation.images" in message("--preset", "laptop", "--demos", demos)
-    unknown = message("--demos", demos, "--set", "network.width=[8]")
-    assert "Did you mean 'network.widths'" in unknown
-    assert "names the run" in message("--demos", demos, "--set", "conditioner.kind=mlp")
-    assert "not both" in message("--demos", demos, "--steps", 3, "--set", "steps=4")
-    assert "multiple of the downsampling" in message(
-        "--demos", demos, "--set", "network.horizon=18"
-    )
+    assert "--network.widths" in message("--demos", demos, "--network.width", 8)
+    assert "names the run" in message("--demos", demos, "--conditioner.kind", "mlp")
+    assert "Did you mean 'mlp-large'" in message("--demos", demos, "--arm", "mlp-larg")
+    assert "multiple of the downsampling" in message("--demos", demos, "--network.horizon", 18)
+    assert "leave --processes out" in message("--demos", demos, "--processes", 2)
+    assert "no videos of training" in message("--demos", demos, "--video-every", 2)
     assert not (tmp_path / "run").exists()
+
+
+def test_former_names_of_flags_and_arms_still_do(demos, tmp_path, capsys):
+    out = tmp_path / "run"
+    words = ("--conditioner", "mlp-larger", "--steps", 2, "--demos", demos, "--out", out)
+    run("train", "manipulation", *words, *TINY)
+    said = capsys.readouterr().err
+    assert "--conditioner is now called --arm." in said
+    assert "--steps is now called --updates." in said
+    config = json.loads((out / "config.json").read_text())
+    assert (config["arm"], config["updates"]) == ("mlp-large", 2)

@@ -8,7 +8,6 @@ import torch
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
-from prism_motor.train.handling_evaluations import Evaluations, Extras, Protocol
 
 from prism_motor.manipulation.diffusion.policy import (
     PolicyActor,
@@ -19,30 +18,26 @@ from prism_motor.manipulation.diffusion.policy import (
 from prism_motor.manipulation.environment import Observation
 from prism_motor.manipulation.tasks import find_task, make_environment
 from prism_motor.runs import RunError
-from prism_motor.train import handling_session as session
+from prism_motor.train import session
 
-from .conftest import make_config, make_demonstrations
+from .conftest import demonstrations_of, make_config
 
 
-def make_run(path, images=False, conditioner="prism"):
-    config = make_config(conditioner, images, steps=2)
-    session.train(*session.start(config, make_demonstrations(images), path))
+def make_run(path, images=False, arm="prism"):
+    session.train(*session.start(make_config(arm, images, updates=2), path))
     return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _made_up():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prism_motor.manipulation.data.load_for", demonstrations_of)
+        yield
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("runs") / "prism")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _short_episodes():
-    """Policies of two updates solve nothing; twenty steps are enough to see that."""
-    from prism_motor.manipulation import data
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data, "find_task", lambda *task: replace(find_task(*task), horizon=20))
-        yield
 
 
 def observations(count, images=False):
@@ -107,7 +102,7 @@ def test_a_policy_of_another_task_is_refused(run):
 
 
 def test_a_checkpoint_of_another_conditioner_is_refused(run, tmp_path):
-    other = make_run(tmp_path / "linear", conditioner="linear")
+    other = make_run(tmp_path / "linear", arm="linear")
     config = json.loads((run / "config.json").read_text())
     (other / "config.json").write_text(json.dumps(config))
     with pytest.raises(RunError, match=r"does not fit the policy that its config\.json describes"):
@@ -154,104 +149,3 @@ def test_what_is_exported_takes_images_of_any_size(tmp_path):
         }
         actions.append(policy.select_action(normalise(seen)))
     torch.testing.assert_close(*actions)
-
-
-class CrashError(Exception):
-    pass
-
-
-def test_evaluations_are_kept_and_only_what_is_missing_is_done(run):
-    evaluations = Evaluations(run)
-
-    def crash(state, outcome):
-        raise CrashError
-
-    try:
-        assert evaluations.missing("delay", 7, 3) == [0, 1, 2]
-        with pytest.raises(CrashError):
-            evaluations.measure("delay", 7, [0, 1, 2], report=crash)
-        again = Evaluations(run)
-        first = again.read("delay", 7)
-        assert first.keys() == {0}
-        assert again.missing("delay", 7, 3) == [1, 2]
-        rest = again.measure("delay", 7, [1, 2])
-        again.close()
-        assert evaluations.read("delay", 7) == first | rest
-        assert evaluations.read("delay", 8) == {}
-        assert evaluations.measure("delay", 7, [0, 1, 2], keep=False) == first | rest
-    finally:
-        evaluations.close()
-    data = json.loads((run / "evaluations" / "delay-7.json").read_text())
-    assert data["condition"] == {
-        "name": "delay", "delay": 1, "state_noise": 0.0, "image_noise": 0.0,
-    }  # fmt: skip
-    assert data["checkpoint"] == 2
-    row = data["episodes"][1]
-    assert (row["arm"], row["training_seed"], row["task"]) == ("prism", 1, "reach-v3")
-    assert (row["initial_state"], row["steps"], row["success"]) == (1, 20, False)
-
-
-def test_arms_and_conditions_begin_from_the_same_states(run, tmp_path):
-    other = make_run(tmp_path / "linear", conditioner="linear")
-    starts = []
-    for path in (run, other):
-        evaluations = Evaluations(path)
-        evaluations.measure("none", 3, [1], extras=Extras(traces=True))
-        trace = np.load(evaluations.trace_file("none", 3, 1))
-        starts.append(trace["position"][0] - trace["displacement"][0])
-        assert len(trace["largest_force"]) == 20
-        assert evaluations.missing("none", 3, 2, Extras(traces=True)) == [0]
-        evaluations.close()
-    np.testing.assert_array_equal(*starts)
-
-
-def test_files_of_a_corrector_have_its_name_and_other_protocols_are_other_evaluations(run):
-    class Nothing:
-        def reset(self, seed):
-            pass
-
-        def correct(self, action, physics):
-            return np.zeros_like(action)
-
-    evaluations = Evaluations(run, Protocol(linger=2, corrector="nothing"), corrector=Nothing())
-    outcomes = evaluations.measure("none", 5, [0])
-    evaluations.close()
-    assert outcomes[0].smoothness == 0
-    assert (run / "evaluations" / "none+nothing-5.json").is_file()
-    assert Evaluations(run, Protocol(corrector="nothing")).read("none", 5) == {}
-    assert Evaluations(run).read("none", 5) == {}
-    softer = Evaluations(run, Protocol(linger=2, corrector="nothing", stiffness=50.0))
-    assert softer.name("none", 5) == "none+nothing+kp50-5"
-    assert softer.read("none", 5) == {}
-
-
-def test_there_are_only_so_many_initial_states(run):
-    evaluations = Evaluations(run)
-    with pytest.raises(ValueError, match=r"has 50 fixed initial states.*got 51"):
-        evaluations.measure("none", 1, [50])
-    evaluations.close()
-    with pytest.raises(ValueError, match="Unknown condition 'nominal'"):
-        evaluations.missing("nominal", 1, 1)
-
-
-def test_a_film_of_the_first_episode(run):
-    pytest.importorskip("imageio_ffmpeg", reason="imageio-ffmpeg is not installed")
-    evaluations = Evaluations(run)
-    evaluations.measure("none", 9, [0, 1], extras=Extras(videos=1))
-    evaluations.close()
-    assert evaluations.video_file("none", 9, 0).stat().st_size > 1000
-    assert not evaluations.video_file("none", 9, 1).exists()
-
-
-@pytest.mark.slow
-def test_workers_find_what_this_process_finds(run):
-    here = Evaluations(run)
-    expected = here.measure("proprioception", 4, [0, 1])
-    here.close()
-    there = Evaluations(run, workers=1)
-    found = there.measure("proprioception", 4, [0, 1], keep=False, extras=Extras(traces=True))
-    there.close()
-    # The horizon is shortened in this process alone: the first steps are the same.
-    assert found.keys() == expected.keys()
-    assert all(outcome.steps > 20 for outcome in found.values())
-    assert there.trace_file("proprioception", 4, 1).is_file()

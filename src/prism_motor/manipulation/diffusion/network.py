@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError, PrismError
 from prism_motor._extras import missing_extra
 from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations
@@ -39,7 +40,7 @@ def make_policy_config(config: ManipulationConfig) -> Any:
     for camera in task.cameras:
         inputs[image_key(camera)] = PolicyFeature(FeatureType.VISUAL, (3, side, side))
     conditioner = config.conditioner
-    return PrismDiffusionConfig(
+    settings: dict[str, Any] = dict(  # noqa: C408 - reads like the call that it is for
         conditioner=conditioner.kind,
         prism_degree=conditioner.degree,
         prism_latent=conditioner.latent,
@@ -70,6 +71,12 @@ def make_policy_config(config: ManipulationConfig) -> Any:
         device=config.device,
         push_to_hub=False,
     )
+    try:
+        return PrismDiffusionConfig(**settings)
+    except PrismError:
+        raise
+    except ValueError as error:  # LeRobot's own checks, e.g. of the horizon
+        raise InputError(f"network: {error}") from error
 
 
 def make_policy(config: ManipulationConfig) -> Any:

@@ -1,0 +1,72 @@
+"""Shell completion: ``prism --tyro-print-completion bash`` (or ``zsh``, ``tcsh``)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Union, get_type_hints
+
+from prism_motor._registry import resolve
+from prism_motor.cli.commands import COMMANDS
+from prism_motor.cli.evaluate import EvalOptions
+from prism_motor.cli.flags import combine
+from prism_motor.cli.train import HIDDEN, TrainOptions
+from prism_motor.domains import DOMAINS, Domain
+
+
+def complete(words: Sequence[str]) -> None:
+    """Print or write a completion script for all of ``prism``.
+
+    Most commands are completed as they are. The flags of ``train`` and ``eval`` depend on what they
+    are given; the script knows those of every domain, with its default preset.
+
+    Args:
+        words: ``--tyro-print-completion SHELL``, or ``--tyro-write-completion SHELL FILE``.
+    """
+    import tyro
+
+    commands: dict[str, Callable[..., Any]] = {
+        name: resolve(f"prism_motor.cli.{command.place}")
+        for name, command in COMMANDS.items()
+        if not command.raw
+    }
+    domains = {name: DOMAINS[name] for name in DOMAINS}
+    commands["train"] = _train(domains)
+    commands["eval"] = _eval(domains)
+    tyro.extras.subcommand_cli_from_dict(
+        commands, prog="prism", args=list(words), config=(tyro.conf.OmitSubcommandPrefixes,)
+    )
+
+
+def _train(domains: Mapping[str, Domain]) -> Callable[..., Any]:
+    """Return a function that takes the name of a domain, and its flags."""
+    import tyro
+
+    options = [
+        Annotated[
+            combine(TrainOptions, domain.flags(domain.default_preset, "prism"), HIDDEN),
+            tyro.conf.subcommand(name),
+        ]
+        for name, domain in domains.items()
+    ]
+
+    def train(domain: Any) -> None:
+        """Train a policy."""
+
+    train.__annotations__ = {"domain": Union[tuple(options)], "return": None}
+    return train
+
+
+def _eval(domains: Mapping[str, Domain]) -> Callable[..., Any]:
+    """Return a function that takes a run, and the flags of all domains together."""
+    import tyro
+
+    found: dict[str, Any] = {}
+    for kind in (EvalOptions, *(domain.evaluation for domain in domains.values())):
+        hints = get_type_hints(kind)
+        for field in dataclasses.fields(kind):
+            flag = (field.name, hints[field.name], dataclasses.field(default=field.default))
+            found.setdefault(field.name, flag)
+    run = ("run", tyro.conf.Positional[Path])
+    return dataclasses.make_dataclass("Evaluate", [run, *found.values()], kw_only=True)
