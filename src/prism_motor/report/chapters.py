@@ -205,7 +205,7 @@ def _tuning_table(data: dict[str, Any], plan: CampaignPlan) -> Table:
             setting = ", ".join(
                 f"{key.rpartition('.')[2]} {value}" for key, value in tried["setting"].items()
             )
-            number = blank() if score is None else Cell(f"{score:.2f}")
+            number = blank() if score is None else Cell(f"{score:.{2 if abs(score) >= 1 else 4}f}")
             label = plan.domain.arm_name(name)
             rows.append((Cell(label), Cell(setting), number, Cell("chosen" if chosen else "")))
     seeds = ", ".join(map(str, data["seeds"]))
