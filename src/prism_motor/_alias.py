@@ -18,35 +18,54 @@ _OLD, _NEW = "prism", "prism_motor"
 
 
 class _OldName(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules under the old name when nothing else does."""
+    """Finds modules under the old name.
+
+    Args:
+        top: Whether it answers for ``prism``, or for what is below it.
+    """
+
+    def __init__(self, top: bool) -> None:
+        self.top = top
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Answer for ``prism`` and what is below it, as long as that is ours."""
-        if fullname != _OLD and not fullname.startswith(f"{_OLD}."):
-            return None
+        """Answer for ``prism`` or what is below it, as long as that is ours."""
         parent = fullname.rpartition(".")[0]
-        if parent and not sys.modules[parent].__name__.startswith(_NEW):
+        if self.top:
+            if fullname != _OLD:
+                return None
+        elif not fullname.startswith(f"{_OLD}.") or not _is_ours(sys.modules.get(parent)):
             return None
         try:
-            importlib.import_module(_NEW + fullname.removeprefix(_OLD))
+            module = importlib.import_module(_NEW + fullname.removeprefix(_OLD))
         except ModuleNotFoundError:
             return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        package = hasattr(module, "__path__")
+        return importlib.machinery.ModuleSpec(
+            fullname, self, loader_state=module.__spec__, is_package=package
+        )
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         """Return the module under its new name: one module, two names."""
-        module = sys.modules[_NEW + spec.name.removeprefix(_OLD)]
-        self._own = module.__spec__
-        return module
+        return sys.modules[_NEW + spec.name.removeprefix(_OLD)]
 
     def exec_module(self, module: ModuleType) -> None:
         """Give the module its own spec back; it ran when it was first imported."""
-        module.__spec__ = self._own
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
+
+
+def _is_ours(module: ModuleType | None) -> bool:
+    return module is not None and module.__name__.partition(".")[0] == _NEW
 
 
 def install() -> None:
-    """Make the old name known, after every other way to find a module."""
+    """Make the old name known.
+
+    ``prism`` comes after every other way to find a module, so that a real package wins. What is
+    below ours comes before: it would be found in our folder, and be imported a second time.
+    """
     if not any(isinstance(finder, _OldName) for finder in sys.meta_path):
-        sys.meta_path.append(_OldName())
+        sys.meta_path.insert(0, _OldName(top=False))
+        sys.meta_path.append(_OldName(top=True))

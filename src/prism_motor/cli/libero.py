@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+
+def libero(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
+    """Prepare LIBERO, or check whether it is ready.
+
+    Args:
+        arguments: What was typed after ``prism libero``.
+        plugins: Modules of the user, loaded already.
+    """
+    import tyro
+
+    commands = {"prepare": prepare, "check": check}
+    tyro.extras.subcommand_cli_from_dict(commands, args=list(arguments), prog="prism libero")
 
 
 def prepare(assets: Path | None = None) -> None:
