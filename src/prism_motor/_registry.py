@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -25,19 +27,29 @@ class Registry(Mapping[str, T], Generic[T]):
 
     Args:
         what: What an entry is called in messages, e.g. ``"robot"``.
-        entries: What is there from the start.
+        own: What comes with the package; it cannot be replaced.
     """
 
-    def __init__(self, what: str, entries: Mapping[str, T | str] | None = None) -> None:
+    def __init__(self, what: str, own: Mapping[str, T | str] | None = None) -> None:
         self.what = what
-        self._entries: dict[str, T | str] = dict(entries or {})
+        self._entries: dict[str, Any] = dict(own or {})
+        self._own = frozenset(self._entries)
 
     def register(self, name: str, entry: T) -> T:
-        """Add an entry; the same one may be added again, another one of that name may not."""
-        known = self._entries.get(name)
-        if known is not None and known is not entry and not _same_source(known, entry):
+        """Add something of a user's; the same again, as when a module is loaded twice, is fine."""
+        if not re.fullmatch(r"\w[\w.-]*", name):
             raise InputError(
-                f"There is a {self.what} called {name!r} already; choose another name."
+                f"{name!r} cannot be the name of a {self.what}: use letters, digits, '-' and '_'."
+            )
+        if name in self._own:
+            raise InputError(
+                f"There is a built-in {self.what} called {name!r}, which cannot be replaced. "
+                "Choose another name."
+            )
+        if name in self and _source(self._entries[name]) != _source(entry):
+            raise InputError(
+                f"A {self.what} called {name!r} is registered already, by another piece of code. "
+                "Choose another name for one of them."
             )
         self._entries[name] = entry
         return entry
@@ -45,15 +57,16 @@ class Registry(Mapping[str, T], Generic[T]):
     def __getitem__(self, name: str) -> T:
         """Return an entry, or raise an error that names the nearest one."""
         if name not in self._entries:
-            hint = "Is it in a module of yours? Give that by --plugin."
             try:
                 check_choice(self.what, name, self._entries)
             except InputError as error:
-                raise InputError(f"{error} {hint}") from None
-        entry = self._entries[name]
-        if isinstance(entry, str):
-            entry = self._entries[name] = resolve(entry)
-        return entry  # type: ignore[return-value]
+                raise InputError(
+                    f"{error} If it is defined in a module of your own, load that module with "
+                    "--plugin MODULE."
+                ) from None
+        if isinstance(self._entries[name], str):
+            self._entries[name] = resolve(self._entries[name])
+        return self._entries[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries
@@ -65,9 +78,14 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._entries)
 
 
-def _same_source(one: object, other: object) -> bool:
-    """Say whether two entries are of one line of source: a module that was imported twice."""
-    names = [
-        (getattr(x, "__module__", None), getattr(x, "__qualname__", None)) for x in (one, other)
-    ]
-    return names[0] == names[1] and None not in names[0]
+def _source(entry: Any) -> Any:
+    """Return what stays the same when the module that made an entry is loaded again."""
+    entry = getattr(entry, "make", entry)  # an entry that holds a function or a class
+    kind = entry if isinstance(entry, type) else type(entry)
+    code = getattr(entry, "__code__", None)
+    if code is not None:
+        return (code.co_filename, entry.__qualname__)
+    if kind.__module__ != "builtins" and (kind is entry or entry.__hash__ is None):
+        module = sys.modules.get(kind.__module__)
+        return (getattr(module, "__file__", None), kind.__qualname__)
+    return entry

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from prism_motor.domains import Domain
 
 
-class Variant(NamedTuple):
+class Execution(NamedTuple):
     """How a trained policy was executed in an evaluation; different ways are never mixed."""
 
     added: str = ""
@@ -34,7 +34,7 @@ class Variant(NamedTuple):
         return f"{text}, {self.setting}" if self.setting else text
 
 
-PLAIN = Variant()
+PLAIN = Execution()
 """A policy executed as it was trained."""
 
 
@@ -171,7 +171,7 @@ class ReportSpec:
         """Return what a video of a run shows."""
         return f"{config.arm}, {config.preset}, seed {config.seed}"
 
-    def variant(self, protocol: Mapping[str, Any]) -> Variant:
+    def execution(self, protocol: Mapping[str, Any]) -> Execution:
         """Return how the policy of an evaluation was executed."""
         return PLAIN
 

@@ -5,7 +5,7 @@ import torch
 
 from prism_motor.locomotion.policy import load_policy
 from prism_motor.locomotion.presets import make_config
-from prism_motor.train import walking_session as session
+from prism_motor.train import session
 
 
 @pytest.fixture(scope="session")
@@ -13,7 +13,7 @@ def make_run(tmp_path_factory):
     """Make a run folder of an arm with a small network and random weights, once."""
     made = {}
 
-    def make(arm="gated", preset="quadruped", seed=1):
+    def make(arm="prism", preset="quadruped", seed=1):
         key = (arm, preset, seed)
         if key not in made:
             config = make_config(preset, arm, seed=seed)
@@ -50,30 +50,29 @@ def make_pusher(tmp_path_factory):
     pytest.importorskip("metaworld", reason="Meta-World is not installed")
     from prism_motor.manipulation.demonstrations.cache import Demonstrations
     from prism_motor.manipulation.demonstrations.dataset import ACTION, OBJECTS, STATE
-    from prism_motor.manipulation.presets import make_config as make_imitation
-    from prism_motor.manipulation.tasks import find_task, make_environment
-    from prism_motor.train import handling_session as imitation
+    from prism_motor.manipulation.domain import MANIPULATION
 
     made = {}
     quick = {"network.widths": [8, 16], "network.inference_steps": 1, "conditioner.latent": 8}
-    quick["conditioner.mlp_size"] = "larger"
 
-    def make(conditioner="prism", seed=1, task="button-press-v3"):
-        key = (conditioner, seed, task)
+    def make(arm="prism", seed=1, task="button-press-v3"):
+        key = (arm, seed, task)
         if key not in made:
-            environment = make_environment(find_task("metaworld", task), cameras=())
-            config = make_imitation(
-                "state", conditioner, environment, "nowhere", seed=seed, overrides=quick
-            )
-            environment.close()
+            settings = {**quick, "task.suite": "metaworld", "task.name": task, "demos": "nowhere"}
+            config = MANIPULATION.make_config("state", arm, seed=seed, overrides=settings)
+            config = MANIPULATION.prepare(config)
             generator = torch.Generator().manual_seed(0)
             sizes = {STATE: config.task.state, OBJECTS: config.task.objects}
             vectors = {k: torch.rand(40, n, generator=generator) for k, n in sizes.items()}
             # Actions that never differ: what the network makes of them stays within 0.005.
             vectors[ACTION] = torch.tensor([0.0, 1.0, -0.2, 0.0]).expand(40, 4).clone()
             demonstrations = Demonstrations(vectors, {}, torch.tensor([20, 40]))
-            path = tmp_path_factory.mktemp("pushers") / f"{conditioner}-{seed}"
-            run, _ = imitation.start(config, demonstrations, path)
+            path = tmp_path_factory.mktemp("pushers") / f"{arm}-{seed}"
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(
+                    "prism_motor.manipulation.data.load_for", lambda config: demonstrations
+                )
+                run, _ = session.start(config, path)
             run.close()
             made[key] = path
         return made[key]

@@ -40,7 +40,8 @@ def test_demo_ends_with_a_page_and_reuses_what_is_done(tmp_path, capsys, monkeyp
     assert len(labels) == 3
     assert any(label.startswith("prism") and "1,000 updates" in label for label in labels)
     compared = [subject for subject, _ in chapter.findings]
-    assert compared[0] == "prism against mlp-matched:"  # the two arms that had the same chance
+    # Only the two arms that had the same chance are compared.
+    assert compared[0] == "prism, 2 updates against mlp-matched, 2 updates:"
 
     films = {file: file.stat().st_mtime_ns for file in out.rglob("*.mp4")}
     capsys.readouterr()

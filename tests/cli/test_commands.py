@@ -127,7 +127,9 @@ def test_a_closed_pipe_is_no_error():
 
 
 def test_without_tyro_the_command_names_the_extra():
-    code = "import sys; sys.modules['tyro'] = None; from prism_motor.cli import main; main(['info'])"
+    code = (
+        "import sys; sys.modules['tyro'] = None; from prism_motor.cli import main; main(['info'])"
+    )
     result = python(code)
     assert result.returncode == 2
     assert "prism-motor[cli]" in result.stderr

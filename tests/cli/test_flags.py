@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from prism_motor.cli.flags import field_docs, parse_together, peek, rename, take, to_flags
+from prism_motor.cli.flags import field_docs, parse_together, peek, rename, take
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ import torch
 
 from prism_motor.locomotion.export import export_run
 from prism_motor.locomotion.presets import make_config
-from prism_motor.train import walking_session as session
+from prism_motor.train import session
 
-ARMS = {"quadruped": "gated", "laptop": "mlp", "g1": "residual"}
+ARMS = {"quadruped": "prism", "laptop": "mlp", "g1": "prism-residual"}
 
 
 @pytest.fixture(scope="session")

@@ -125,8 +125,8 @@ def test_clock_and_reference_motion(exports, preset):
     for step in range(100):
         controller.steps = step
         count = torch.tensor([step])
-        np.testing.assert_allclose(controller.clock(), gait.clock(count)[0], atol=1e-6)
-        np.testing.assert_allclose(controller.reference(), gait.reference(count)[0], atol=1e-6)
+        np.testing.assert_allclose(controller.clock(), gait.at(count).clock[0], atol=1e-6)
+        np.testing.assert_allclose(controller.reference(), gait.at(count).reference[0], atol=1e-6)
 
 
 def test_the_clock_keeps_time_for_hours(exports):

@@ -130,6 +130,17 @@ def test_missing_files(export, name):
         runner.load_export(export)
 
 
+def test_observations_of_a_task_of_ones_own_need_a_source(export, monkeypatch):
+    edit(export, lambda c: c["observation"]["blocks"][0].update(source="sonar"))
+    read = runner.load_export(export)
+    with pytest.raises(runner.RunnerError, match=r"'sonar'.*knows: base.*SOURCES\['sonar'\] ="):
+        runner.Controller(read.contract, read.session)
+    monkeypatch.setitem(runner.SOURCES, "sonar", lambda controller, reading: np.zeros(2))
+    controller = runner.Controller(read.contract, read.session)
+    reading = runner.read(*runner.draw_start(read.contract, 0))
+    assert controller.step(reading, np.zeros(3)).shape == (12,)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -137,7 +148,6 @@ def test_missing_files(export, name):
         (lambda c: c.pop("schema"), "not a contract"),
         (lambda c: c["gait"].pop("cycle"), r"lacks gait\.cycle"),
         (lambda c: c["joints"][3].pop("damping"), "joints lacks damping"),
-        (lambda c: c["observation"]["blocks"][0].update(source="sonar"), r"'sonar'.*knows: base"),
         (lambda c: c["observation"].update(frames=15), r"takes \[\['\w+', 235\]\].*705"),
         (lambda c: c["joints"].pop(), r"returns \[\['\w+', 12\]\].*11"),
         (lambda c: c["joints"].reverse(), "drives"),

@@ -1,16 +1,14 @@
-import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from prism_motor.locomotion.conditions import CONDITIONS, find_condition
+from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import EvaluationError, Protocol, evaluate
-from prism_motor.locomotion.gait_metrics import GaitMeter
 from prism_motor.locomotion.summary import summarise, table
-from prism_motor.locomotion.task import CommandConfig, RandomisationConfig
+from prism_motor.locomotion.task import CommandConfig
 from prism_motor.locomotion.tasks import TASKS
 
 _LAPTOP = TASKS["laptop"]
@@ -23,159 +21,6 @@ def half_fall(observations):
     actions = torch.zeros(len(observations), 12)
     actions[::2] = 18.0
     return actions
-
-
-# Gait -------------------------------------------------------------------------------------------
-
-
-def measure(contacts, heights):
-    """Feed one sequence per environment, (steps, N, F)."""
-    contacts, heights = torch.as_tensor(contacts).bool(), torch.as_tensor(heights)
-    meter = GaitMeter(*contacts.shape[1:])
-    for contact, height in zip(contacts, heights, strict=True):
-        meter.update(contact, height)
-    return meter
-
-
-def test_swings_of_hand_made_sequences():
-    # One foot each: falls in, two swings; never lifts; lands, swings, cut off; always in the air.
-    contact = torch.tensor(
-        [
-            [0, 1, 0, 0],
-            [1, 1, 1, 0],
-            [0, 1, 0, 0],
-            [0, 1, 0, 0],
-            [1, 1, 0, 0],
-            [0, 1, 0, 0],
-            [1, 1, 0, 0],
-        ]
-    ).unsqueeze(-1)
-    height = torch.tensor(
-        [
-            [0.50, 0.1, 0.9, 0.1],
-            [0.10, 0.1, 0.1, 0.2],
-            [0.16, 0.1, 0.2, 0.3],
-            [0.13, 0.1, 0.3, 0.4],
-            [0.12, 0.1, 0.4, 0.5],  # lands two centimetres higher: the next swing starts there
-            [0.14, 0.1, 0.5, 0.6],
-            [0.10, 0.1, 0.6, 0.7],
-        ]
-    ).unsqueeze(-1)
-    meter = measure(contact, height)
-    assert meter.swings.squeeze(-1).tolist() == [2, 0, 0, 0]
-    apex = meter.swing_apex()
-    assert apex[0].item() == pytest.approx((0.06 + 0.02) / 2, abs=1e-6)
-    assert apex[1:].isnan().all()
-    assert meter.double_support().tolist() == pytest.approx([3 / 7, 1, 1 / 7, 0])
-    assert meter.touchdowns(0.02).tolist() == pytest.approx([2 / 0.14, 0, 0, 0])
-
-
-def test_a_swing_that_only_sinks_has_height_zero():
-    meter = measure([[[1]], [[0]], [[1]]], [[[0.5]], [[0.4]], [[0.3]]])
-    assert meter.swing_apex().item() == 0.0
-
-
-def test_gait_of_random_sequences_equals_a_plain_loop():
-    generator = torch.Generator().manual_seed(0)
-    contacts = torch.rand(60, 5, 2, generator=generator) < 0.6
-    heights = torch.rand(60, 5, 2, generator=generator)
-    meter = measure(contacts, heights)
-    for env in range(5):
-        apexes = []
-        for foot in range(2):
-            down = contacts[:, env, foot].nonzero().squeeze(-1).tolist()
-            z = heights[:, env, foot]
-            for start, end in itertools.pairwise(down):
-                if end > start + 1:
-                    apexes.append(max(0.0, (z[start + 1 : end].max() - z[start]).item()))
-        assert meter.swings[env].sum() == len(apexes)
-        assert meter.swing_apex()[env].item() == pytest.approx(np.mean(apexes), abs=1e-6)
-        both = contacts[:, env].all(-1).double().mean().item()
-        assert meter.double_support()[env].item() == pytest.approx(both)
-
-
-def test_reset_forgets_only_the_given_environments():
-    contacts = torch.tensor([[1], [0], [1]]).expand(3, 2).unsqueeze(-1)
-    meter = measure(contacts, torch.zeros(3, 2, 1))
-    meter.reset(torch.tensor([1]))
-    assert meter.swings.squeeze(-1).tolist() == [1, 0]
-    # In the air at the start of the new episode: what was before it must not make this a swing.
-    meter.update(torch.zeros(2, 1, dtype=torch.bool), torch.ones(2, 1))
-    meter.update(torch.ones(2, 1, dtype=torch.bool), torch.zeros(2, 1))
-    assert meter.swings.squeeze(-1).tolist() == [2, 0]
-    assert meter.steps.tolist() == [5, 2]
-
-
-# Conditions -------------------------------------------------------------------------------------
-
-
-def build(condition, num_envs=4):
-    return VelocityEnv(find_condition(condition).apply(TASKS["g1"]), num_envs, seed=1)
-
-
-def masses(env):
-    models = env.engine._models
-    return np.stack([np.concatenate([m.body_mass, m.body_inertia.ravel()]) for m in models])
-
-
-@pytest.mark.parametrize(
-    ("condition", "friction", "mass"),
-    [("nominal", 0.825, 1.0), ("low-friction", 0.2, 1.0), ("payload", 0.825, 1.15)],
-)
-def test_conditions_fix_friction_and_mass(condition, friction, mass):
-    env = build(condition)
-    assert env.friction.tolist() == pytest.approx([friction] * 4)
-    soles = [i for i in range(env.engine.model.ngeom) if "_sole_" in env.engine.model.geom(i).name]
-    for model in env.engine._models:
-        np.testing.assert_allclose(model.geom_friction[soles, 0], friction)
-    nominal = build("nominal").engine.model
-    expected = mass * np.concatenate([nominal.body_mass, nominal.body_inertia.ravel()])
-    np.testing.assert_allclose(masses(env), np.tile(expected, (4, 1)), rtol=1e-12)
-
-
-def test_without_randomisation_actions_and_observations_are_exact():
-    env = build("nominal")
-    actions = torch.randn(4, 12)
-    env.step(actions)
-    assert torch.equal(env.actions[0], actions)
-    frame = env.actor_history.values[:, -1]
-    torch.testing.assert_close(frame[:, 5:17], env.state.q - env.default_pose)
-    torch.testing.assert_close(frame[:, 44:47], env.state.euler)
-
-
-def test_pushes_come_as_in_training_and_alone():
-    pushed, calm = build("pushes"), build("nominal")
-    for env in (pushed, calm):
-        env.total_steps = 399
-        env.step(torch.zeros(4, 12))
-    assert (pushed.push.abs().sum(-1) > 0).all()
-    assert calm.push.abs().sum() == 0
-    np.testing.assert_array_equal(masses(pushed), masses(calm))
-    assert pushed.friction.tolist() == calm.friction.tolist()
-    without = replace(TASKS["g1"], randomisation=RandomisationConfig())
-    with pytest.raises(ValueError, match=r"trained without pushes"):
-        find_condition("pushes").apply(without)
-
-
-def test_the_training_condition_is_the_training_task():
-    assert find_condition("training").apply(TASKS["g1"]) == TASKS["g1"]
-    env = build("training", 32)
-    assert env.friction.unique().numel() == 32
-
-
-def test_commands_and_initial_states_stay_random_in_every_condition():
-    for condition in CONDITIONS:
-        env = build(condition, 32)
-        assert env.commands.heading.unique().numel() == 32
-        assert len(np.unique(env.engine.qpos[:, 7])) == 32
-
-
-def test_unknown_conditions_name_the_known_ones():
-    with pytest.raises(ValueError, match=r"nominal.*Did you mean 'payload'"):
-        evaluate(half_fall, SHORT, "pay-load", seed=1)
-
-
-# Protocol ---------------------------------------------------------------------------------------
 
 
 def test_every_environment_gives_exactly_its_first_two_episodes():
@@ -244,9 +89,9 @@ def test_errors_are_those_before_the_reset():
     assert all(one.steps == 1 and not one.survived for one in episodes)
 
 
-def test_a_fall_in_the_last_step_is_not_survival():
-    limits = replace(SHORT.terminations, duration=0.0, height=2.0)
-    task = replace(SHORT, terminations=limits)
+def test_a_fall_in_the_last_step_is_not_survival(monkeypatch):
+    monkeypatch.setattr("prism_motor.locomotion.task.TaskConfig.episode_steps", 0)
+    task = replace(SHORT, terminations=replace(SHORT.terminations, height=2.0))
     episodes = evaluate(
         lambda x: torch.zeros(len(x), 12), task, "nominal", seed=3, protocol=Protocol(2, 1)
     )
@@ -293,9 +138,6 @@ def test_a_diverged_simulation_is_no_survivor(monkeypatch):
     monkeypatch.setattr("prism_motor.sim.engine.RolloutEngine.step", explode)
     with pytest.raises(EvaluationError, match=r"After 1 steps the reward of environment 0"):
         evaluate(half_fall, SHORT, "nominal", seed=1, protocol=Protocol(2, 1))
-
-
-# Summary ----------------------------------------------------------------------------------------
 
 
 def test_summary_is_over_episodes_that_have_a_value():

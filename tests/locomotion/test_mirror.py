@@ -5,7 +5,6 @@ import torch
 
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.mirror import Mirror, augment, mirror_frames
-from prism_motor.locomotion.state import read_state
 from prism_motor.locomotion.task import RandomisationConfig
 from prism_motor.locomotion.tasks import TASKS
 
@@ -34,10 +33,10 @@ def test_a_mirrored_world_gives_mirrored_observations():
     The trunk's centre of mass is 0.15 mm off the middle, hence the tolerance.
     """
     one, two = VelocityEnv(CONFIG, 6, seed=1), VelocityEnv(CONFIG, 6, seed=1)
-    mirror = Mirror(one.robot)
+    mirror = Mirror(one.frame)
     qpos, qvel = mirrored_states(one.engine.qpos, one.engine.qvel, one.robot)
     two.engine.set_state(np.arange(6), qpos, qvel)
-    two.state = read_state(two.engine)
+    two._read_state()
     steps = torch.tensor([3, 10, 20, 30, 40, 50])
     one.episode_length_buf[:] = steps
     two.episode_length_buf[:] = steps + 32  # half a cycle later
@@ -46,6 +45,7 @@ def test_a_mirrored_world_gives_mirrored_observations():
     for env in (one, two):
         env.actor_history.reset(torch.arange(6))
         env.critic_history.reset(torch.arange(6))
+        env.beat = env.gait.at(env.episode_length_buf)
         env._observe()
     generator = torch.Generator().manual_seed(0)
     for _ in range(8):
@@ -64,7 +64,7 @@ def test_a_mirrored_world_gives_mirrored_observations():
 
 def test_mirroring_twice_is_nothing():
     env = VelocityEnv(CONFIG, 3)
-    mirror = Mirror(env.robot)
+    mirror = Mirror(env.frame)
     for key, rule in (("policy", mirror.actor), ("critic", mirror.critic)):
         values = torch.randn_like(env.get_observations()[key])
         assert torch.equal(mirror_frames(mirror_frames(values, rule), rule), values)
@@ -77,4 +77,4 @@ def test_augment_appends_the_mirror_image():
     assert both.batch_size[0] == 6
     assert torch.equal(both["policy"][:3], observations["policy"])
     assert torch.equal(actions[:3], action)
-    assert torch.equal(actions[3:], mirror_frames(action, Mirror(env.robot).action))
+    assert torch.equal(actions[3:], mirror_frames(action, Mirror(env.frame).action))

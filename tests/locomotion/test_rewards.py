@@ -5,12 +5,22 @@ import math
 import pytest
 import torch
 
-from prism_motor.locomotion.rewards import TERMS, FeetAirTime, FeetClearance, Rewards, Step, term
+from prism_motor.locomotion.rewards import (
+    NEEDS,
+    TERMS,
+    FeetAirTime,
+    FeetClearance,
+    Rewards,
+    Step,
+    term,
+)
 from prism_motor.locomotion.state import RobotState
 from prism_motor.locomotion.task import RewardConfig
 from prism_motor.locomotion.tasks import HUMANOID_GYM_WEIGHTS, TASKS
+from prism_motor.sim.robots import make_robot
 
 DT = 0.01
+G1 = make_robot("g1")
 
 
 def make_state(n=1, **changes):
@@ -54,7 +64,9 @@ def make_step(n=1, config=None, **changes):
 
 
 def value(name, **changes):
-    return TERMS[name](1, 2)(make_step(**changes)).item()
+    made = TERMS[name].make
+    made = made(G1, 1) if isinstance(made, type) else made
+    return made(make_step(**changes)).item()
 
 
 def row(*values):
@@ -214,7 +226,7 @@ def run_term(made, schedule):
 
 def test_air_time_is_paid_once_when_the_swing_ends():
     swing = [(True, True, 0.0), (True, False, 0.0)] + [(False, False, 0.05)] * 20
-    rewards = run_term(FeetAirTime(1, 2), [*swing, (True, True, 0.0), (True, True, 0.0)])
+    rewards = run_term(FeetAirTime(G1, 1), [*swing, (True, True, 0.0), (True, True, 0.0)])
     assert rewards[:-2] == [0.0] * (len(rewards) - 2)
     # The first step in the air still counts as contact (c_prev); 19 steps accrue, plus the landing.
     assert rewards[-2] == pytest.approx(20 * DT, abs=1e-6)
@@ -222,7 +234,7 @@ def test_air_time_is_paid_once_when_the_swing_ends():
 
 
 def test_air_time_is_capped_and_cleared_by_reset():
-    made = FeetAirTime(1, 2)
+    made = FeetAirTime(G1, 1)
     run_term(made, [(False, False, 0.05)] * 80)
     made.reset(torch.tensor([0]), torch.zeros(1, 2))
     assert run_term(made, [(True, True, 0.0)]) == [0.0]
@@ -231,7 +243,7 @@ def test_air_time_is_capped_and_cleared_by_reset():
 
 
 def test_clearance_pays_each_step_near_six_centimetres_above_the_last_contact():
-    made = FeetClearance(1, 2)
+    made = FeetClearance(G1, 1)
     made.reset(torch.tensor([0]), torch.zeros(1, 2))
     heights = [0.0, 0.03, 0.055, 0.06, 0.069, 0.075]
     rewards = run_term(made, [(False, False, h) for h in heights])
@@ -241,7 +253,7 @@ def test_clearance_pays_each_step_near_six_centimetres_above_the_last_contact():
 
 def test_clearance_starts_from_the_feet_at_reset():
     # The defect of the original: the jump to the reset pose counts as foot motion.
-    made = FeetClearance(1, 2)
+    made = FeetClearance(G1, 1)
     made.reset(torch.tensor([0]), torch.zeros(1, 2))
     run_term(made, [(False, False, 0.5)])
     made.reset(torch.tensor([0]), torch.tensor([[0.02, 0.02]]))
@@ -251,16 +263,16 @@ def test_clearance_starts_from_the_feet_at_reset():
 
 def test_all_22_terms_with_the_papers_weights():
     assert len(HUMANOID_GYM_WEIGHTS) == 22
-    assert {name for name, _ in HUMANOID_GYM_WEIGHTS} == set(TERMS)
-    positive = sum(weight for name, weight in HUMANOID_GYM_WEIGHTS if weight > 0)
+    assert set(HUMANOID_GYM_WEIGHTS) == TERMS.own
+    positive = sum(weight for weight in HUMANOID_GYM_WEIGHTS.values() if weight > 0)
     # Air time pays at most 0.3 s per swing: about 0.009/s; low_speed pays 1.2 at best.
     best = positive - 1.0 + 0.009 - 0.2 + 0.2 * 1.2
     assert best == pytest.approx(9.65, abs=0.005)
 
 
 def test_total_is_weighted_by_dt_and_never_negative():
-    config = RewardConfig(weights=(("torques", -1e-5), ("tracking_ang_vel", 1.1)))
-    rewards = Rewards(config, 1, 2)
+    config = RewardConfig(weights={"torques": -1e-5, "tracking_ang_vel": 1.1})
+    rewards = Rewards(config, G1, 1, NEEDS)
     total = rewards(make_step(config=config, torque=joints(_0=100.0)))
     assert total.item() == pytest.approx(DT * (1.1 - 0.1))
     assert rewards(make_step(config=config, torque=joints(_0=1000.0))).item() == 0
@@ -271,14 +283,65 @@ def test_total_is_weighted_by_dt_and_never_negative():
 
 def test_unknown_terms_are_refused_and_new_ones_can_be_added():
     with pytest.raises(ValueError, match=r"reward term 'torque'.*'torques'"):
-        Rewards(RewardConfig(weights=(("torque", 1.0),)), 1, 2)
+        Rewards(RewardConfig(weights={"torque": 1.0}), G1, 1, NEEDS)
 
     @term
     def always_one(step):
         return torch.ones(len(step.command))
 
     try:
-        rewards = Rewards(RewardConfig(weights=(("always_one", 2.0),)), 1, 2)
+        rewards = Rewards(RewardConfig(weights={"always_one": 2.0}), G1, 1, NEEDS)
         assert rewards(make_step()).item() == pytest.approx(2 * DT)
     finally:
         del TERMS["always_one"]
+
+
+def test_parameters_come_from_the_config():
+    @term
+    def scaled(step, *, factor=2.0):
+        return factor * torch.ones(len(step.command))
+
+    try:
+        for given, expected in (({}, 2.0), ({"scaled": {"factor": 5.0}}, 5.0)):
+            config = RewardConfig(weights={"scaled": 1.0}, parameters=given)
+            assert Rewards(config, G1, 1, NEEDS)(make_step()).item() == pytest.approx(DT * expected)
+        misspelt = RewardConfig(weights={"scaled": 1.0}, parameters={"scaled": {"facto": 1.0}})
+        with pytest.raises(ValueError, match=r"parameter of the reward term 'scaled' 'facto'"):
+            Rewards(misspelt, G1, 1, NEEDS)
+        idle = RewardConfig(weights={"torques": 1.0}, parameters={"scaled": {"factor": 1.0}})
+        with pytest.raises(ValueError, match=r"parameters has 'scaled', a term without a weight"):
+            Rewards(idle, G1, 1, NEEDS)
+    finally:
+        del TERMS["scaled"]
+
+
+def test_a_term_with_memory_is_reset_saved_and_restored(plugin):
+    plugin("my_reward")
+    config = RewardConfig(weights={"new_height": 1.0}, parameters={"new_height": {"limit": 0.02}})
+    rewards, other = (Rewards(config, G1, 2, NEEDS) for _ in range(2))
+    high = torch.tensor([[0.0, 0.0, 0.79], [0.0, 0.0, 0.88]])
+    first = rewards(make_step(2, base_position=high))
+    assert first.tolist() == pytest.approx([0.01, 0.02], rel=1e-4)  # at most the limit
+    assert rewards(make_step(2, base_position=high)).tolist() == [0, 0]
+    other.load_state_dict({name: value.clone() for name, value in rewards.state_dict().items()})
+    assert other.terms["new_height"].highest.tolist() == pytest.approx([0.01, 0.10], rel=1e-4)
+    rewards.reset(torch.tensor([1]), torch.zeros(1, 2))
+    assert rewards.terms["new_height"].highest.tolist() == pytest.approx([0.01, 0.0], rel=1e-4)
+
+
+def test_without_terms_there_is_no_reward():
+    rewards = Rewards(RewardConfig(), G1, 3, NEEDS)
+    assert rewards(make_step(3)).tolist() == [0, 0, 0]
+    assert rewards.reset(torch.tensor([0]), torch.zeros(1, 2)) == {}
+
+
+def test_built_in_terms_cannot_be_replaced_and_needs_are_known():
+    def torques(step):
+        return step.state.torque.sum(-1)
+
+    with pytest.raises(ValueError, match=r"built-in reward term called 'torques'"):
+        term(torques)
+    with pytest.raises(ValueError, match=r"need of a reward term 'wings'"):
+        term(needs=("wings",))(torques)
+    with pytest.raises(ValueError, match=r"Loose must extend RewardTerm"):
+        term(type("Loose", (), {}))

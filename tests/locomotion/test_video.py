@@ -19,7 +19,7 @@ from prism_motor.sim.rendering import Renderer, RenderingError, find_backend
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import build_model
 from prism_motor.sim.video_files import write_video
-from prism_motor.train import walking_session as session
+from prism_motor.train import session
 
 SMALL = {"width": 96, "height": 72}
 
@@ -235,7 +235,7 @@ def test_mistakes_are_reported_before_anything_is_simulated(run, tmp_path, capsy
     def build(*_, **__):
         raise AssertionError("a simulation was started")
 
-    monkeypatch.setattr("prism_motor.locomotion.video.VelocityEnv", build)
+    monkeypatch.setattr("prism_motor.locomotion.video.make_env", build)
 
     def error_of(*words):
         with pytest.raises(SystemExit) as caught:

@@ -133,26 +133,32 @@ def test_names_of_prism_are_taken_and_suites_without_experts_say_so(my_suite):
 def train(tmp_path, updates, **overrides):
     """Record demonstrations of the suite, train on object poses and return the run folder."""
     from prism_motor.cli import main
-    from prism_motor.manipulation.data import load_for
-    from prism_motor.manipulation.presets import make_config
-    from prism_motor.train import handling_session as session
+    from prism_motor.manipulation.domain import MANIPULATION
+    from prism_motor.train import session
 
     demos = tmp_path / "demos"
     words = ["--suite", "my_suite", "--task", "reach", "--episodes", "20", "--image-size", "0"]
-    main(["demos", *words, "--out", str(demos)])
-    settings = {"steps": updates, "checkpoint_every": updates, **overrides}
-    environment = make_environment(find_task("my_suite", "reach"))
-    config = make_config("state", "prism", environment, str(demos), overrides=settings)
-    session.train(*session.start(config, load_for(config), tmp_path / "run"))
+    main(["record", *words, "--out", str(demos)])
+    settings = {
+        "task.suite": "my_suite",
+        "task.name": "reach",
+        "demos": str(demos),
+        "updates": updates,
+        "checkpoint_every": updates,
+        **overrides,
+    }
+    config = MANIPULATION.make_config("state", "prism", overrides=settings)
+    session.train(*session.start(config, tmp_path / "run"))
     return tmp_path / "run"
 
 
 def evaluate(run, episodes, workers=0):
-    from prism_motor.train.handling_evaluations import Evaluations
+    from prism_motor.manipulation.config import HandlingEvaluation
+    from prism_motor.train.evaluations import Evaluations
 
-    evaluations = Evaluations(run, workers=workers)
+    evaluations = Evaluations(run, HandlingEvaluation(episodes=episodes, workers=workers))
     try:
-        return evaluations.measure("none", 1, range(episodes))
+        return evaluations.measure("none", 1, evaluations.missing("none", 1), again=True)
     finally:
         evaluations.close()
 

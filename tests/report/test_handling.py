@@ -150,6 +150,25 @@ def test_all_tasks_together_count_the_seeds_that_have_all_of_them(tmp_path):
     assert cells(table, "prism")["success, IQM, %\u00a0↑"].text == "62.5"
 
 
+def test_all_tasks_together_have_a_reference_that_has_all_of_them(tmp_path):
+    for seed in (1, 2, 3):
+        for arm, kind in (("linear", "linear"), ("prism", "prism"), ("mlp-matched", "mlp")):
+            rows = solved({"linear": 1, "prism": 3}.get(arm, 2) + seed % 2)
+            write(tmp_path / f"reach-{arm}{seed}", arm, seed, kind=kind, rows=rows)
+            if arm != "mlp-matched":
+                write(
+                    tmp_path / f"push-{arm}{seed}", arm, seed, kind=kind, task="push-v3", rows=rows
+                )
+    found = chapters(tmp_path)
+    alone = found["metaworld reach-v3, preset state"].findings
+    assert [subject for subject, _ in alone] == [
+        "linear against mlp-matched:",
+        "prism against mlp-matched:",
+    ]
+    ((subject, _),) = found["All 2 tasks together, preset state"].findings
+    assert subject == "prism against linear:"
+
+
 def test_another_stiffness_is_another_arm_with_its_own_reference(tmp_path):
     rows = {**solved(4), "none+kp50": [{"success": False}], "none+mcc-oracle+kp50": [{}]}
     write(tmp_path / "one", "linear", kind="linear", rows=rows)

@@ -80,7 +80,7 @@ def test_page_is_self_contained_and_closed(finished):
     assert page.open == []
     assert not {"link", "iframe", "object", "base"} & set(page.tags)
     assert page.links
-    assert all(link.startswith("data:") for link in page.links)
+    assert all(link.startswith(("data:", "#")) for link in page.links)
     assert not re.search(r"url\(|@import|https?://", source)
     assert "default-src 'none'" in source
     assert page.tags.count("script") == 1 + source.count('type="application/json"')
@@ -168,10 +168,14 @@ def test_unusual_analyses_do_not_break_the_page(tmp_path):
 def test_tasks_get_sections_of_their_own(tmp_path):
     study(tmp_path / "g1", seeds=(1, 2))
     write_run(tmp_path / "dog", "prism", preset="quadruped", rows={"nominal": [{}]})
-    text = Page(write_report(tmp_path).page.read_text()).text
+    source = write_report(tmp_path).page.read_text()
+    page, text = Page(source), Page(source).text
     assert "on 2 tasks, which are never mixed" in text
     assert "Task: laptop (g1)" in text
     assert "Task: quadruped (quadruped)" in text
+    anchors = [link for link in page.links if link.startswith("#")]
+    assert len(anchors) == 3  # two tasks, and where the numbers come from
+    assert all(f'id="{anchor[1:]}"' in source for anchor in anchors)
 
 
 def test_the_tuning_of_a_campaign_is_shown(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from prism_motor.domains import DOMAINS, Domain
 from prism_motor.report import write_report
-from prism_motor.reporting import Variant
+from prism_motor.reporting import Execution
 from prism_motor.runs import Run, to_dict
 from prism_motor.statistics import Measure
 from prism_motor.train.config import RunConfig
@@ -74,10 +74,10 @@ def test_a_domain_needs_measures_and_conditions_alone(tmp_path, juggling):
     assert subjects == ["prism against mlp-matched:", "Away from calm:"]
 
 
-def test_variants_are_part_of_a_label():
-    assert Variant().label("prism") == "prism"
-    assert Variant("mcc").label("prism") == "prism + mcc"
-    assert Variant("mcc", "Kp 50").label("prism") == "prism + mcc, Kp 50"
+def test_executions_are_part_of_a_label():
+    assert Execution().label("prism") == "prism"
+    assert Execution("mcc").label("prism") == "prism + mcc"
+    assert Execution("mcc", "Kp 50").label("prism") == "prism + mcc, Kp 50"
 
 
 def test_episodes_of_one_policy_are_a_table():

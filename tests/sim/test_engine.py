@@ -6,10 +6,12 @@ from prism_motor.sim.engine import Dynamics, RolloutEngine
 from prism_motor.sim.robots import make_robot
 
 
-def make(num_envs=4, **kwargs):
+def make(num_envs=4, dynamics=None, **kwargs):
     options = {"timestep": 0.002, "substeps": 5, "threads": 1, **kwargs}
     robot = make_robot("g1")
     engine = RolloutEngine(robot, num_envs, **options)
+    if dynamics is not None:
+        engine.set_dynamics(dynamics)
     place(engine, np.arange(num_envs))
     return engine
 

@@ -10,7 +10,6 @@ import torch
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.mirror import Mirror, mirror_frames
 from prism_motor.locomotion.presets import make_config, observation_size
-from prism_motor.locomotion.state import read_state
 from prism_motor.locomotion.task import RandomisationConfig
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.sim.robots import make_robot
@@ -112,11 +111,11 @@ def test_the_robot_is_its_own_mirror_image(body):
 def test_the_gait_is_a_trot():
     env = VelocityEnv(QUIET, 1)
     steps = torch.arange(25)
-    stance = env.gait.stance(steps)
+    stance = env.gait.at(steps).stance
     assert torch.equal(stance[:, 0], stance[:, 3])
     assert torch.equal(stance[:, 1], stance[:, 2])
     assert (stance[:, 0] ^ stance[:, 1]).sum() >= 22  # else all four stand
-    reference = env.gait.reference(steps) - env.default_pose
+    reference = env.gait.at(steps).reference - env.default_pose
     moving = (reference != 0).any(0).view(4, 3)
     assert moving.tolist() == [[False, True, True]] * 4
 
@@ -140,7 +139,7 @@ def test_a_mirrored_world_gives_mirrored_observations():
     qpos, qvel = one.engine.qpos.copy(), one.engine.qvel.copy()
     qpos[:, 7:] = qpos[:, 7:][:, list(robot.mirror)] * robot.mirror_sign
     two.engine.set_state(np.arange(4), qpos, qvel)
-    two.state = read_state(two.engine)
+    two._read_state()
     for env, steps in ((one, 3), (two, 15)):
         everyone = torch.arange(4)
         env.episode_length_buf[:] = steps
@@ -149,9 +148,10 @@ def test_a_mirrored_world_gives_mirrored_observations():
         env.rewards.reset(everyone, env.state.foot_position[..., 2] - robot.foot_offset)
     two.commands.values = one.commands.values * torch.tensor([1.0, -1.0, -1.0])
     two.commands.heading = -one.commands.heading
-    one._observe()
-    two._observe()
-    mirror, generator = Mirror(robot), torch.Generator().manual_seed(0)
+    for env in (one, two):
+        env.beat = env.gait.at(env.episode_length_buf)
+        env._observe()
+    mirror, generator = Mirror(one.frame), torch.Generator().manual_seed(0)
     for _ in range(12):
         seen, expected = two.get_observations(), one.get_observations()
         for key, rule in (("policy", mirror.actor), ("critic", mirror.critic)):

@@ -144,7 +144,6 @@ def record(
         "task": to_dict(changed),
         "provenance": collect_provenance(),
     }
-    frames = changed.observations.actor_frames
     return Rollout(
         about=about,
         environment=rows["environment"],
@@ -152,7 +151,7 @@ def record(
         step=rows["step"],
         done=rows["done"],
         fell=rows["fell"],
-        observations=Columns(tuple(actor_names(joints, frames)), observations),
+        observations=Columns(tuple(actor_names(changed)), observations),
         commands=Columns(COMMANDS, rows["commands"]),
         actions=Columns(tuple(f"action_{name}" for name in joints), rows["actions"]),
         targets=Columns(tuple(f"target_{name}" for name in joints), rows["targets"]),

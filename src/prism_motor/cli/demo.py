@@ -18,7 +18,7 @@ def demo(out: Path = Path("outputs/demo"), updates: int = 300) -> None:
     """
     from prism_motor._checks import check_size
     from prism_motor.campaigns.demo import DemoConfig, run_demo
-    from prism_motor.report import text_table
+    from prism_motor.report import terminal_table
 
     config = DemoConfig(updates=check_size("prism demo", "--updates", updates))
     words = ["prism", "demo"] + (["--out", str(out)] if out != Path("outputs/demo") else [])
@@ -32,5 +32,5 @@ def demo(out: Path = Path("outputs/demo"), updates: int = 300) -> None:
         raise
     for chapter in report.chapters:
         if chapter.main:
-            print(f"\n{text_table(chapter.main)}")
+            print(f"\n{terminal_table(chapter.main)}")
     print(f"\nOpen {report.page} in a browser.")

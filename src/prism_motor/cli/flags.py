@@ -56,9 +56,7 @@ def parse_together(
     parsed: Any = parse(
         combine(options, settings, hidden), arguments, prog=prog, description=description
     )
-    before, after = (
-        flatten(to_dict(one)) for one in (_shown(settings, hidden), parsed.settings)
-    )
+    before, after = (flatten(to_dict(one)) for one in (_shown(settings, hidden), parsed.settings))
     return parsed.options, {key: value for key, value in after.items() if before.get(key) != value}
 
 
@@ -121,23 +119,6 @@ def field_docs(kind: type[Any]) -> dict[str, str]:
             ):
                 found[field.target.id] = " ".join(str(doc.value.value).split())
     return found
-
-
-def to_flags(config: Any) -> list[str]:
-    """Write a flat config as flags; fields that have their default are left out."""
-    words: list[str] = []
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if value == field.default:
-            continue
-        flag = f"--{field.name.replace('_', '-')}"
-        if isinstance(value, bool):
-            words.append(flag if value else f"--no-{flag[2:]}")
-        elif isinstance(value, tuple):
-            words += [flag, *map(str, value)]
-        else:
-            words += [flag, str(value)]
-    return words
 
 
 def rename(arguments: Sequence[str], names: Mapping[str, str], *, note: str = "") -> list[str]:

@@ -25,7 +25,7 @@ def report(
         title: Heading of the page; default: the folder's name.
     """
     from prism_motor._console import count
-    from prism_motor.report import text_table, write_report
+    from prism_motor.report import terminal_table, write_report
 
     command = ["prism", "report", str(folder)]
     command += ["--out", str(out)] if out else []
@@ -36,7 +36,7 @@ def report(
     for chapter in made.chapters:
         print(f"\n{chapter.title}")
         if chapter.main:
-            print(text_table(chapter.main))
+            print(terminal_table(chapter.main))
         print("\n".join(f"- {subject}{finding}" for subject, finding in chapter.findings))
     if made.problems:
         verb = "is missing or was" if len(made.problems) == 1 else "are missing or were"

@@ -131,12 +131,6 @@ def _read_contract(path: Path) -> dict[str, Any]:
         for entry in entries:
             if missing := set(keys) - set(entry):
                 raise RunnerError(f"{path}: {field} lacks {', '.join(sorted(missing))}.")
-    for block in contract["observation"]["blocks"]:
-        if block["source"] not in _SOURCES:
-            raise RunnerError(
-                f"{path}: unknown observation source {block['source']!r}; this runner knows: "
-                f"{', '.join(sorted(_SOURCES))}."
-            )
     return contract
 
 
@@ -214,6 +208,14 @@ class Controller:
     """
 
     def __init__(self, contract: dict[str, Any], session: Any) -> None:
+        for block in contract["observation"]["blocks"]:
+            if block["source"] not in SOURCES:
+                raise RunnerError(
+                    f"Unknown observation source {block['source']!r}; this runner knows: "
+                    f"{', '.join(sorted(SOURCES))}. A task of your own has sources of its own: "
+                    f"add SOURCES[{block['source']!r}] = lambda controller, reading: ..., which "
+                    f"gives {block['size']} values ({block.get('meaning', '')})."
+                )
         self.contract = contract
         self.session = session
         self._input = session.get_inputs()[0].name
@@ -240,7 +242,7 @@ class Controller:
         """
         self.command = self.velocity_command(command, reading.euler[2])
         frame = [
-            block["scale"] * np.asarray(_SOURCES[block["source"]](self, reading))
+            block["scale"] * np.asarray(SOURCES[block["source"]](self, reading))
             for block in self.contract["observation"]["blocks"]
         ]
         self._history = np.vstack([self._history[1:], np.concatenate(frame)])
@@ -285,7 +287,7 @@ class Controller:
         return np.array(gait["start"]) + swing @ self._gains
 
 
-_SOURCES = {
+SOURCES = {
     "clock": lambda controller, reading: controller.clock(),
     "planar_command": lambda controller, reading: controller.command[:2],
     "yaw_rate_command": lambda controller, reading: controller.command[2:],
@@ -295,7 +297,7 @@ _SOURCES = {
     "base_angular_velocity": lambda controller, reading: reading.angular_velocity,
     "base_euler": lambda controller, reading: reading.euler,
 }
-"""Where the blocks of an observation frame come from, by the contract's name."""
+"""Where the blocks of an observation frame come from, by the contract's name; add your own."""
 
 
 # MuJoCo in the robot's place --------------------------------------------------------------------

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from prism_motor._errors import InputError
-from prism_motor.locomotion.task import RandomisationConfig, TaskConfig
+from prism_motor.locomotion.task import LeggedTaskConfig, RandomisationConfig
 from prism_motor.nn.checks import check_choice
+
+Task = TypeVar("Task", bound=LeggedTaskConfig)
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Condition:
     pushes: bool = False
     """Keep the pushes of the training."""
 
-    def apply(self, task: TaskConfig) -> TaskConfig:
+    def apply(self, task: Task) -> Task:
         """Return the task under this condition."""
         if self.randomised:
             return task

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from prism_motor._checks import check_choice, check_size
 from prism_motor._errors import InputError
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.task import TaskConfig
+from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.nn import ActorConfig
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
@@ -66,7 +66,7 @@ class LocomotionConfig(RunConfig):
     """A run that learns to walk by reinforcement learning."""
 
     kind: str = "locomotion"
-    task: TaskConfig
+    task: LeggedTaskConfig
     """The task."""
     actor: ActorConfig
     """The policy network."""

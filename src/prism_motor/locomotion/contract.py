@@ -1,7 +1,7 @@
 """The contract: all that running a policy on a robot takes, as plain data.
 
-It is written at export and read by :mod:`prism_motor.export.runner`, which knows nothing else about the
-training code. Numbers keep full precision.
+It is written at export and read by :mod:`prism_motor.export.runner`, which knows nothing else about
+the training code. Numbers keep full precision.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import torch
 
 from prism_motor.export.runner import SCHEMA
 from prism_motor.locomotion.gait import Gait
-from prism_motor.locomotion.task import TaskConfig
+from prism_motor.locomotion.observations import frame_of
+from prism_motor.locomotion.task import CommandConfig, GaitConfig, LeggedTaskConfig, TaskConfig
 from prism_motor.sim.robots import Robot, make_robot
 
 
-def make_contract(task: TaskConfig, provenance: dict[str, Any]) -> dict[str, Any]:
+def make_contract(task: LeggedTaskConfig, provenance: dict[str, Any]) -> dict[str, Any]:
     """Describe a task's interface to its policy.
 
     Args:
@@ -46,7 +47,7 @@ def make_contract(task: TaskConfig, provenance: dict[str, Any]) -> dict[str, Any
             "clip": task.actions.clip,
             "added_to": "reference" if task.actions.on_reference else "default_pose",
         },
-        "observation": _observation(task, len(robot.joints)),
+        "observation": _observation(task),
         "gait": _gait(task, robot),
         "command": _command(task),
         "start": {
@@ -69,7 +70,7 @@ def make_contract(task: TaskConfig, provenance: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _control(task: TaskConfig) -> dict[str, Any]:
+def _control(task: LeggedTaskConfig) -> dict[str, Any]:
     simulation = task.simulation
     return {
         "meaning": "torque = clip(stiffness * (target - q) - damping * dq) at every physics step; "
@@ -85,52 +86,51 @@ def _control(task: TaskConfig) -> dict[str, Any]:
     }
 
 
-def _observation(task: TaskConfig, joints: int) -> dict[str, Any]:
-    view = task.observations
-    blocks = [
-        ("clock", 2, 1.0, "sin and cos of 2 pi phase"),
-        ("planar_command", 2, view.command_scale, "forward, sideways velocity, m/s"),
-        ("yaw_rate_command", 1, 1.0, "rad/s, from the heading"),
-        ("joint_position_from_default", joints, 1.0, "angle minus default, rad"),
-        ("joint_velocity", joints, view.joint_velocity_scale, "rad/s"),
-        ("last_action", joints, 1.0, "the clipped action applied last, zero at the start"),
-        ("base_angular_velocity", 3, 1.0, "in the base's axes, rad/s"),
-        ("base_euler", 3, 1.0, "roll, pitch, yaw (ZYX) of the base in the world, rad"),
-    ]
-    size = sum(block[1] for block in blocks)
+def _observation(task: LeggedTaskConfig) -> dict[str, Any]:
+    view, frame = task.observations, frame_of(task)
     return {
         "meaning": "blocks in this order make a frame, each times its scale; the policy sees the "
         "last frames, oldest first, zero before the start, every entry clipped, as float32; any "
         "normalisation is inside the policy",
         "frames": view.actor_frames,
-        "frame_size": size,
-        "size": view.actor_frames * size,
+        "frame_size": frame.actor_size,
+        "size": view.actor_frames * frame.actor_size,
         "clip": view.clip,
         "blocks": [
-            {"source": source, "size": count, "scale": scale, "meaning": meaning}
-            for source, count, scale, meaning in blocks
+            {
+                "source": block.name,
+                "size": frame.size(block),
+                "scale": block.setting("scale", view),
+                "meaning": block.meaning or ", ".join(block.entry_names(frame.robot)),
+            }
+            for block in frame.actor_blocks
         ],
     }
 
 
-def _gait(task: TaskConfig, robot: Robot) -> dict[str, Any]:
+def _gait(task: LeggedTaskConfig, robot: Robot) -> dict[str, Any]:
+    # A task without a gait has a reference motion that stays in the default pose.
+    still = GaitConfig(offsets=(0.0,) * len(robot.feet), swing=())
+    config = task.gait if isinstance(task, TaskConfig) else still
     pose = torch.from_numpy(robot.default_pose)
-    gait = Gait(task.gait, pose, task.simulation.control_dt)
+    gait = Gait(config, pose, task.simulation.control_dt)
     return {
         "meaning": "phase = step * control.dt / cycle, step 0 at the first observation; "
         "wave = sin(2 pi (phase + offset)) per foot; a foot swings while wave < 0 and "
         "|wave| >= double_support; reference = start + sum over swinging feet of -wave * gains",
-        "cycle": task.gait.cycle,
-        "offsets": list(task.gait.offsets),
-        "double_support": task.gait.double_support,
+        "cycle": config.cycle,
+        "offsets": list(config.offsets),
+        "double_support": config.double_support,
         "feet": list(robot.feet),
         "start": gait.start.tolist(),
         "gains": gait.gains.tolist(),
     }
 
 
-def _command(task: TaskConfig) -> dict[str, Any]:
-    commands = task.commands
+def _command(task: LeggedTaskConfig) -> dict[str, Any]:
+    # A task without commands is one whose commands are all zero.
+    none = CommandConfig(forward=(0.0, 0.0), sideways=(0.0, 0.0), heading=(0.0, 0.0), yaw_limit=0.0)
+    commands = task.commands if isinstance(task, TaskConfig) else none
     return {
         "meaning": "forward and sideways velocity in the base frame, m/s, and a heading, rad; "
         "every control step yaw rate = clip(heading_gain * wrap(heading - yaw), yaw_limit); in "

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from prism_motor.domains import Domain, Evaluator, Key, Trainer
 from prism_motor.locomotion.conditions import CONDITIONS, find_condition
 from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation
-from prism_motor.locomotion.evaluation import Episode
-from prism_motor.locomotion.presets import PRESETS, arm_names, make_config
+from prism_motor.locomotion.evaluation import WalkingEpisode
+from prism_motor.locomotion.presets import arm_names, make_config, preset_names
 from prism_motor.locomotion.reporting import MEASURES, WalkingReport
 from prism_motor.runs import to_dict
 
@@ -31,13 +31,12 @@ class LocomotionDomain(Domain):
     title = "Walking"
     config = LocomotionConfig
     evaluation = WalkingEvaluation
-    episode = Episode
+    episode = WalkingEpisode
     conditions = tuple(CONDITIONS)
     measures = MEASURES
     weights = "actor."
     process_tensors = ("env.", "torch_rng")
     tuning_metric = ("reward_per_second", True)
-    presets = PRESETS
     default_preset = "laptop"
     short_flags: ClassVar[Mapping[str, str]] = {"--degree": "--actor.degree"}
     renamed_flags: ClassVar[Mapping[str, str]] = {
@@ -49,6 +48,11 @@ class LocomotionDomain(Domain):
         "gated": "prism",
         "residual": "prism-residual",
     }
+
+    @property
+    def presets(self) -> dict[str, Any]:  # type: ignore[override]
+        """Presets by name, a user's tasks among them."""
+        return preset_names()
 
     @property
     def arms(self) -> list[str]:  # type: ignore[override]
@@ -102,6 +106,16 @@ class LocomotionDomain(Domain):
         """Say what is trained, with how many environments."""
         config: LocomotionConfig = trainer.config
         return f"{config.arm} on {config.preset}, {config.envs} environments"
+
+    def prepare(self, config: LocomotionConfig) -> LocomotionConfig:
+        """Refuse a task that does not fit its robot."""
+        from prism_motor.locomotion.env import check_task
+        from prism_motor.locomotion.mirror import check_mirror
+
+        check_task(config.task)
+        if config.ppo.mirror:
+            check_mirror(config.task)
+        return config
 
     def trainer(self, config: LocomotionConfig, rank: Rank) -> Trainer:
         """Make the PPO trainer."""

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from prism_motor._errors import InputError, PrismError
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.env import VelocityEnv
-from prism_motor.locomotion.gait_metrics import GaitMeter
-from prism_motor.locomotion.rewards import Step
-from prism_motor.locomotion.task import TaskConfig
+from prism_motor.locomotion.env import VelocityEnv, make_env
+from prism_motor.locomotion.gait import GaitMeter
+from prism_motor.locomotion.legged import LeggedEnv
+from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.nn.checks import check_size
 
 Policy = Callable[[Tensor], Tensor]
@@ -44,10 +44,11 @@ class Protocol:
 
 
 @dataclass(frozen=True)
-class Episode:
+class WalkingEpisode:
     """What is kept of one episode; errors are means over its steps, all before the reset."""
 
     KEY: ClassVar = ("environment", "episode")
+    """Fields that identify it within an evaluation."""
 
     condition: str
     """Name of the condition."""
@@ -65,30 +66,30 @@ class Episode:
     """Whether it lasted to the time-out."""
     episode_return: float
     """Sum of rewards."""
-    linear_error: float
-    """Norm of the planar velocity error, m/s."""
-    yaw_error: float
-    """Absolute error of the yaw rate, rad/s."""
+    linear_error: float | None
+    """Norm of the planar velocity error, m/s; None in a task without commands."""
+    yaw_error: float | None
+    """Absolute error of the yaw rate, rad/s; None in a task without commands."""
     swing_apex: float | None
     """Greatest height of a foot above its last contact, mean over swings, m; None without any."""
     double_support: float
     """Fraction of time with all feet on the ground."""
     speed_ratio: float | None
-    """Speed in the commanded direction per commanded speed; None if all commands were to stop."""
+    """Speed in the commanded direction per commanded speed; None if none was to move."""
     touchdowns: float
     """Touchdowns per second and foot."""
 
 
 def evaluate(
     policy: Policy,
-    task: TaskConfig,
+    task: LeggedTaskConfig,
     condition: str,
     *,
     seed: int,
     protocol: Protocol | None = None,
     threads: int = 1,
     report: Callable[[], None] | None = None,
-) -> list[Episode]:
+) -> list[WalkingEpisode]:
     """Run a policy under a condition and return its episodes by environment.
 
     Args:
@@ -102,24 +103,25 @@ def evaluate(
     """
     protocol = protocol or Protocol()
     changed = find_condition(condition).apply(task)
-    env = VelocityEnv(changed, protocol.envs, seed=seed, threads=threads)
+    env = make_env(changed, protocol.envs, seed=seed, threads=threads)
     meter = _EpisodeMeter(env)
     count = torch.zeros(protocol.envs, dtype=torch.long)
-    episodes: list[Episode] = []
+    episodes: list[WalkingEpisode] = []
     with torch.inference_mode():
         while bool((count < protocol.episodes).any()):
             actions = policy(env.get_observations()["policy"])
             check_actions(actions, env)
             _, rewards, done, _ = env.step(actions)
             _check_finite("reward", rewards, env)
-            assert env.last_step is not None
-            meter.update(env.last_step, rewards)
+            meter.update(rewards)
             ended = done.nonzero().squeeze(-1)
             if len(ended):
                 counted = ended[count[ended] < protocol.episodes]
                 rows = meter.read(counted, survived=env.timed_out & ~env.terminated)
                 for index, row in zip(counted.tolist(), rows, strict=True):
-                    episodes.append(Episode(condition, seed, index, int(count[index]), **row))
+                    episodes.append(
+                        WalkingEpisode(condition, seed, index, int(count[index]), **row)
+                    )
                 meter.reset(ended)
                 count[ended] += 1
                 env.engine.rest((count >= protocol.episodes).nonzero().squeeze(-1).numpy())
@@ -131,44 +133,46 @@ def evaluate(
 class _EpisodeMeter:
     """Sums over the present episode of every environment."""
 
-    def __init__(self, env: VelocityEnv) -> None:
-        self.control_dt = env.control_dt
+    def __init__(self, env: LeggedEnv) -> None:
+        self.env = env
         self.gait = GaitMeter(env.num_envs, len(env.robot.feet))
-        names = ("episode_return", "linear_error", "yaw_error", "speed", "commanded_speed")
+        names = ["episode_return"]
+        if isinstance(env, VelocityEnv):
+            names += ["linear_error", "yaw_error", "speed", "commanded_speed"]
         # Doubles: a full episode has thousands of steps.
         self.sums = {n: torch.zeros(env.num_envs, dtype=torch.double) for n in names}
 
-    def update(self, step: Step, rewards: Tensor) -> None:
-        """Add one control step; the state is the one from before any reset."""
-        velocity, command = step.state.velocity[:, :2], step.command[:, :2]
-        yaw_rate = step.state.angular_velocity[:, 2]
+    def update(self, rewards: Tensor) -> None:
+        """Add the last control step; the state is the one from before any reset."""
+        step = self.env.last_step
         self.gait.update(step.contact, step.state.foot_position[..., 2])
-        # Commands inside the dead band are zero, so they have no direction and add nothing.
-        wanted = command.norm(dim=-1)
-        along = (velocity * command).sum(-1) / wanted.clamp(min=1e-9)
-        for name, values in (
-            ("episode_return", rewards),
-            ("linear_error", (command - velocity).norm(dim=-1)),
-            ("yaw_error", (step.command[:, 2] - yaw_rate).abs()),
-            ("speed", along),
-            ("commanded_speed", wanted),
-        ):
-            self.sums[name] += values
+        self.sums["episode_return"] += rewards
+        if isinstance(self.env, VelocityEnv):
+            velocity, command = step.state.velocity[:, :2], step.command[:, :2]
+            # Commands inside the dead band are zero, so they have no direction and add nothing.
+            wanted = command.norm(dim=-1)
+            along = (velocity * command).sum(-1) / wanted.clamp(min=1e-9)
+            errors = self.env.measure()
+            self.sums["linear_error"] += errors["linear_error"]
+            self.sums["yaw_error"] += errors["yaw_error"]
+            self.sums["speed"] += along
+            self.sums["commanded_speed"] += wanted
 
     def read(self, envs: Tensor, survived: Tensor) -> list[dict[str, Any]]:
         """Return the measurements of some environments."""
-        steps = self.gait.steps
+        steps, sums = self.gait.steps, self.sums
+        none = torch.full_like(sums["episode_return"], torch.nan)
         columns = {
             "steps": steps,
-            "seconds": steps.double() * self.control_dt,
+            "seconds": steps.double() * self.env.control_dt,
             "survived": survived,
-            "episode_return": self.sums["episode_return"],
-            "linear_error": self.sums["linear_error"] / steps,
-            "yaw_error": self.sums["yaw_error"] / steps,
+            "episode_return": sums["episode_return"],
+            "linear_error": sums.get("linear_error", none) / steps,
+            "yaw_error": sums.get("yaw_error", none) / steps,
             "swing_apex": self.gait.swing_apex(),
             "double_support": self.gait.double_support(),
-            "speed_ratio": self.sums["speed"] / self.sums["commanded_speed"],
-            "touchdowns": self.gait.touchdowns(self.control_dt),
+            "speed_ratio": sums.get("speed", none) / sums.get("commanded_speed", none),
+            "touchdowns": self.gait.touchdowns(self.env.control_dt),
         }
         values = [[_or_none(v) for v in column[envs].tolist()] for column in columns.values()]
         return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
@@ -185,7 +189,7 @@ def _or_none(value: float) -> float | None:
     return value if value == value else None
 
 
-def check_actions(actions: Tensor, env: VelocityEnv) -> None:
+def check_actions(actions: Tensor, env: LeggedEnv) -> None:
     """Refuse actions of another shape and values that are not finite."""
     expected = (env.num_envs, env.num_actions)
     if tuple(actions.shape) != expected:
@@ -196,7 +200,7 @@ def check_actions(actions: Tensor, env: VelocityEnv) -> None:
     _check_finite("action", actions, env)
 
 
-def _check_finite(what: str, values: Tensor, env: VelocityEnv) -> None:
+def _check_finite(what: str, values: Tensor, env: LeggedEnv) -> None:
     # A robot in a state that is not finite never falls, so it would count as a survivor.
     if not torch.isfinite(values).all():
         index = int((~torch.isfinite(values)).nonzero()[0, 0])

@@ -17,8 +17,8 @@ from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.export import export_onnx, runner
 from prism_motor.locomotion.contract import make_contract
+from prism_motor.locomotion.observations import observation_size
 from prism_motor.locomotion.policy import Policy, load_policy
-from prism_motor.locomotion.presets import observation_size
 from prism_motor.runs import collect_provenance, to_dict
 from prism_motor.runs.atomic import write_json, write_text
 from prism_motor.runs.layout import EXPORT, PROVENANCE

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from prism_motor.locomotion.presets import observation_size
+from prism_motor.locomotion.observations import observation_size
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.locomotion.trainer import WalkingTrainer
 from prism_motor.locomotion.video import Film, VideoConfig

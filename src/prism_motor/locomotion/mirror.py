@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -9,43 +10,32 @@ import torch
 from tensordict import TensorDict
 from torch import Tensor
 
-from prism_motor.locomotion.env import VelocityEnv
-from prism_motor.sim.robots import Robot
+from prism_motor._errors import InputError
+from prism_motor.locomotion.legged import LeggedEnv
+from prism_motor.locomotion.observations import Frame, Rule, frame_of
+from prism_motor.locomotion.task import LeggedTaskConfig
 
 
 class Mirror:
     """Permutations and signs that mirror one actor frame, one critic frame and one action.
 
-    The mirrored robot is half a gait cycle later: the clock changes sign.
+    Args:
+        frame: What actor and critic see; says how each block and the robot are mirrored.
     """
 
-    def __init__(self, robot: Robot) -> None:
-        joints, feet = list(robot.mirror), len(robot.feet)
-        swap = [i ^ 1 for i in range(feet)]  # feet come in left-right pairs
-        sign = [float(s) for s in robot.mirror_sign]
-        vector, pseudo = ([0, 1, 2], [1.0, -1.0, 1.0]), ([0, 1, 2], [-1.0, 1.0, -1.0])
-        angles = ([0, 1, 2], [-1.0, 1.0, -1.0])
-        common = [
-            ([0, 1], [-1.0, -1.0]),
-            ([0, 1, 2], [1.0, -1.0, -1.0]),
-            (joints, sign),
-            (joints, sign),
-            (joints, sign),
-        ]
-        self.action = _join([(joints, sign)])
-        self.actor = _join([*common, pseudo, angles])
-        push = ([0, 1, 2, 3, 4], [1.0, -1.0, -1.0, 1.0, -1.0])
-        same = ([0], [1.0])
-        pairs = (swap, [1.0] * feet)
-        self.critic = _join(
-            [*common, (joints, sign), vector, pseudo, angles, push, same, same, pairs, pairs]
-        )
+    def __init__(self, frame: Frame) -> None:
+        self.actor = _join(block.mirror_rule(frame.robot) for block in frame.actor_blocks)
+        self.critic = _join(block.mirror_rule(frame.robot) for block in frame.blocks)
+        assert frame.robot.mirror is not None
+        assert frame.robot.mirror_sign is not None
+        signs = [float(sign) for sign in frame.robot.mirror_sign]
+        self.action = _join([(list(frame.robot.mirror), signs)])
 
 
-def _join(parts: list[tuple[list[int], list[float]]]) -> tuple[Tensor, Tensor]:
+def _join(rules: Iterable[Rule]) -> tuple[Tensor, Tensor]:
     order: list[int] = []
     signs: list[float] = []
-    for indices, factors in parts:
+    for indices, factors in rules:
         start = len(order)
         order += [start + i for i in indices]
         signs += factors
@@ -59,14 +49,28 @@ def mirror_frames(values: Tensor, rule: tuple[Tensor, Tensor]) -> Tensor:
     return (frames[..., order] * signs).flatten(-2)
 
 
-_mirror_of = lru_cache(maxsize=4)(Mirror)
+def check_mirror(task: LeggedTaskConfig) -> None:
+    """Refuse a task whose robot or observations do not say how they are mirrored."""
+    Mirror(frame_of(task))
+
+
+def can_mirror(task: LeggedTaskConfig) -> bool:
+    """Say whether robot and observations of a task know how they are mirrored."""
+    try:
+        check_mirror(task)
+    except InputError:
+        return False
+    return True
+
+
+_mirror_of = lru_cache(maxsize=4)(Mirror)  # frames are compared by identity
 
 
 def augment(
-    env: VelocityEnv, obs: TensorDict | None, actions: Tensor | None, **_: Any
+    env: LeggedEnv, obs: TensorDict | None, actions: Tensor | None, **_: Any
 ) -> tuple[TensorDict | None, Tensor | None]:
     """Append mirrored copies; the form is fixed by rsl_rl."""
-    mirror = _mirror_of(env.robot)
+    mirror = _mirror_of(env.frame)
     if obs is not None:
         twin = TensorDict(
             {

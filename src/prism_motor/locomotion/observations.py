@@ -1,84 +1,230 @@
-"""What actor and critic see: frames, noise and histories."""
+"""What actor and critic see: one table of blocks, and histories of frames.
+
+From the table follow values, noise, names, sizes, the mirror image and the contract.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from prism_motor.locomotion.state import RobotState
-from prism_motor.locomotion.task import ObservationConfig
+from prism_motor._errors import InputError
+from prism_motor.locomotion.task import LeggedTaskConfig, ObservationConfig, find_env_type
 from prism_motor.nn import frame_names
+from prism_motor.sim.robots import Robot, make_robot
+
+Rule = tuple[list[int], list[float]]
+"""Mirroring: which entry each entry becomes, and its sign."""
 
 
-def shared_entries(
-    config: ObservationConfig, clock: Tensor, command: Tensor, state: RobotState,
-    default_pose: Tensor, action: Tensor,
-) -> Tensor:  # fmt: skip
-    """Return what both frames begin with, (N, 5 + 3 J): clock, command, joints and action."""
-    return torch.cat(
-        [
-            clock,
-            command[:, :2] * config.command_scale,
-            command[:, 2:],
-            state.q - default_pose,
-            state.dq * config.joint_velocity_scale,
-            action,
-        ],
-        dim=-1,
-    )
+@dataclass(frozen=True)
+class Block:
+    """Entries of an observation frame that belong together."""
+
+    name: str
+    """What it is; the contract's name of its source."""
+    entries: tuple[str, ...] | str
+    """Names of the entries; ``dq_{joint}`` is one per joint, ``{foot}`` likewise one per foot."""
+    source: Callable[[Any], Tensor]
+    """Reads the values (N, entries) from the environment."""
+    scale: float | str = 1.0
+    """Factor on the values, or the field of the observation config that holds it."""
+    noise: float | str = 0.0
+    """Standard deviation of the noise that the actor sees, before scaling; or a field likewise."""
+    mirror: tuple[float, ...] | None = None
+    """Signs of the entries under left-right mirroring; joints and feet mirror as the robot does."""
+    critic_only: bool = False
+    """Whether it is hidden from the actor."""
+    group: str = ""
+    """What analyses count it as; the name if empty."""
+    meaning: str = ""
+    """A sentence for whoever reads the contract."""
+
+    def entry_names(self, robot: Robot) -> list[str]:
+        """Return the name of every entry."""
+        if not isinstance(self.entries, str):
+            return list(self.entries)
+        if "{joint}" in self.entries:
+            return [self.entries.format(joint=joint) for joint in robot.joint_names]
+        if "{foot}" in self.entries:
+            return [self.entries.format(foot=foot) for foot in robot.feet]
+        raise InputError(
+            f"Observation block {self.name!r}: entries {self.entries!r} has neither {{joint}} nor "
+            f"{{foot}}; for a single entry write ({self.entries!r},)."
+        )
+
+    def mirror_rule(self, robot: Robot) -> Rule:
+        """Return how the block is mirrored."""
+        if robot.mirror is None or robot.mirror_sign is None:
+            raise InputError(
+                f"The robot {robot.name!r} does not say how it is mirrored. Give "
+                "Robot.from_mjcf(mirror=...), or train without mirrored samples (ppo.mirror=false)."
+            )
+        size = len(self.entry_names(robot))
+        if isinstance(self.entries, str) and "{joint}" in self.entries:
+            return list(robot.mirror), [float(sign) for sign in robot.mirror_sign]
+        if isinstance(self.entries, str):  # feet; a single one is its own mirror image
+            swapped = [i ^ 1 for i in range(size)] if size % 2 == 0 else list(range(size))
+            return swapped, [1.0] * size
+        if self.mirror is None or len(self.mirror) != size:
+            raise InputError(
+                f"The observation block {self.name!r} does not say how it is mirrored: give "
+                f"mirror=(...), {size} signs, or train without mirrored samples "
+                "(ppo.mirror=false)."
+            )
+        return list(range(size)), [float(sign) for sign in self.mirror]
+
+    def setting(self, name: str, view: ObservationConfig) -> float:
+        """Return ``scale`` or ``noise`` as a number."""
+        value = getattr(self, name)
+        if isinstance(value, str):
+            if not hasattr(view, value):
+                raise InputError(
+                    f"Observation block {self.name!r}: {name} is {value!r}, which is no field of "
+                    f"{type(view).__name__}."
+                )
+            return float(getattr(view, value))
+        return float(value)
 
 
-def actor_frame(shared: Tensor, state: RobotState) -> Tensor:
-    """Return the noise-free actor frame, (N, 11 + 3 J): 47 entries for 12 joints."""
-    return torch.cat([shared, state.angular_velocity, state.euler], dim=-1)
+_FLIP_Y, _FLIP_XZ = (1.0, -1.0, 1.0), (-1.0, 1.0, -1.0)
+"""Mirroring of vectors, and of rotations."""
+
+FRAME: tuple[Block, ...] = (
+    # The mirrored robot is half a gait cycle later: the clock changes sign.
+    Block("clock", ("clock_sin", "clock_cos"), lambda env: env.beat.clock, mirror=(-1.0, -1.0),
+          group="gait clock", meaning="sin and cos of 2 pi phase"),
+    Block("planar_command", ("command_forward", "command_sideways"),
+          lambda env: env.commands.values[:, :2], scale="command_scale", mirror=(1.0, -1.0),
+          group="command", meaning="forward, sideways velocity, m/s"),
+    Block("yaw_rate_command", ("command_yaw",), lambda env: env.commands.values[:, 2:],
+          mirror=(-1.0,), group="command", meaning="rad/s, from the heading"),
+    Block("joint_position_from_default", "q_{joint}", lambda env: env.state.q - env.default_pose,
+          noise="joint_noise", group="joint position", meaning="angle minus default, rad"),
+    Block("joint_velocity", "dq_{joint}", lambda env: env.state.dq, scale="joint_velocity_scale",
+          noise="joint_velocity_noise", group="joint velocity", meaning="rad/s"),
+    Block("last_action", "action_{joint}", lambda env: env.actions[0], group="last action",
+          meaning="the clipped action applied last, zero at the start"),
+    Block("joint_position_from_reference", "q_from_reference_{joint}",
+          lambda env: env.state.q - env.beat.reference, critic_only=True),
+    Block("base_velocity", ("velocity_x", "velocity_y", "velocity_z"),
+          lambda env: env.state.velocity, scale="command_scale", mirror=_FLIP_Y, critic_only=True),
+    Block("base_angular_velocity", ("gyro_x", "gyro_y", "gyro_z"),
+          lambda env: env.state.angular_velocity, noise="angular_velocity_noise", mirror=_FLIP_XZ,
+          group="angular velocity", meaning="in the base's axes, rad/s"),
+    Block("base_euler", ("roll", "pitch", "yaw"), lambda env: env.state.euler,
+          noise="orientation_noise", mirror=_FLIP_XZ, group="orientation",
+          meaning="roll, pitch, yaw (ZYX) of the base in the world, rad"),
+    Block("push", ("push_x", "push_y", "push_roll", "push_pitch", "push_yaw"),
+          lambda env: env.push, mirror=(1.0, -1.0, -1.0, 1.0, -1.0), critic_only=True),
+    Block("dynamics", ("friction", "base_mass"), lambda env: env.dynamics_entries,
+          mirror=(1.0, 1.0), critic_only=True),
+    Block("stance", "stance_{foot}", lambda env: env.beat.stance, critic_only=True),
+    Block("contact", "contact_{foot}", lambda env: env.contact, critic_only=True),
+)  # fmt: skip
+"""The frame of the velocity task."""
+
+_WALKING = (
+    "clock",
+    "planar_command",
+    "yaw_rate_command",
+    "joint_position_from_reference",
+    "stance",
+)
+
+LEGGED_FRAME: tuple[Block, ...] = tuple(block for block in FRAME if block.name not in _WALKING)
+"""What every legged robot can see; tasks of one's own add their blocks to it."""
 
 
-def critic_frame(
-    config: ObservationConfig, shared: Tensor, state: RobotState, reference: Tensor, push: Tensor,
-    dynamics: Tensor, stance: Tensor, contact: Tensor,
-) -> Tensor:  # fmt: skip
-    """Return the critic frame, (N, 21 + 4 J + 2 F): 73 entries for 12 joints and 2 feet."""
-    return torch.cat(
-        [
-            shared,
-            state.q - reference,
-            state.velocity * config.command_scale,
-            state.angular_velocity,
-            state.euler,
-            push,
-            dynamics,
-            stance,
-            contact,
-        ],
-        dim=-1,
-    )
+class Frame:
+    """A table of blocks for one robot: sizes, names, noise and mirror image.
+
+    Args:
+        blocks: The table.
+        view: Scales and noise.
+        robot: The robot.
+    """
+
+    def __init__(self, blocks: Sequence[Block], view: ObservationConfig, robot: Robot) -> None:
+        names = [block.name for block in blocks]
+        if len(set(names)) < len(names):
+            raise InputError(f"An observation block is named twice: {', '.join(names)}.")
+        self.blocks, self.view, self.robot = tuple(blocks), view, robot
+        self.actor_blocks = [block for block in blocks if not block.critic_only]
+        if not self.actor_blocks:
+            raise InputError("All observation blocks are for the critic; the actor needs some too.")
+        self._readers = [(block.source, block.setting("scale", view)) for block in blocks]
+        self._seen = [i for i, block in enumerate(blocks) if not block.critic_only]
+
+    def size(self, block: Block) -> int:
+        """Return how many entries a block has."""
+        return len(block.entry_names(self.robot))
+
+    @property
+    def actor_size(self) -> int:
+        """Entries of an actor frame."""
+        return sum(self.size(block) for block in self.actor_blocks)
+
+    @property
+    def critic_size(self) -> int:
+        """Entries of a critic frame."""
+        return sum(self.size(block) for block in self.blocks)
+
+    @property
+    def actor_names(self) -> list[str]:
+        """Names of the entries of an actor frame."""
+        return [name for block in self.actor_blocks for name in block.entry_names(self.robot)]
+
+    def noise(self) -> Tensor:
+        """Return the standard deviation of the noise on each entry of the actor frame."""
+        parts = [
+            torch.full(
+                (self.size(block),),
+                block.setting("noise", self.view) * block.setting("scale", self.view),
+            )
+            for block in self.actor_blocks
+        ]
+        return self.view.noise * torch.cat(parts)
+
+    def read(self, env: Any) -> tuple[Tensor, Tensor]:
+        """Return what actor, without noise, and critic see of an environment now."""
+        values = []
+        for source, scale in self._readers:
+            value = source(env)
+            values.append(value if scale == 1.0 else value * scale)
+        return torch.cat([values[i] for i in self._seen], dim=-1), torch.cat(values, dim=-1)
+
+    def check(self, env: Any) -> None:
+        """Refuse blocks whose source does not give as many entries as the table says."""
+        for block in self.blocks:
+            expected, found = (env.num_envs, self.size(block)), tuple(block.source(env).shape)
+            if found != expected:
+                raise InputError(
+                    f"The observation block {block.name!r} has {expected[1]} entries "
+                    f"({', '.join(block.entry_names(self.robot))}), so its source must give "
+                    f"{expected}; it gave {found}."
+                )
 
 
-def dynamics_entries(config: ObservationConfig, friction: Tensor, base_mass: Tensor) -> Tensor:
-    """Return what the critic sees of the dynamics, (N, 2)."""
-    return torch.stack([friction, base_mass / config.mass_scale], dim=-1)
+def frame_of(task: LeggedTaskConfig) -> Frame:
+    """Return the frame of a task."""
+    blocks = find_env_type(task.kind).blocks
+    return Frame(blocks, task.observations, make_robot(task.robot))
 
 
-def noise_scale(config: ObservationConfig, joints: int) -> Tensor:
-    """Return the standard deviation of the noise on each entry of the actor frame."""
-    parts = [
-        torch.zeros(5),
-        torch.full((joints,), config.joint_noise),
-        torch.full((joints,), config.joint_velocity_noise * config.joint_velocity_scale),
-        torch.zeros(joints),
-        torch.full((3,), config.angular_velocity_noise),
-        torch.full((3,), config.orientation_noise),
-    ]
-    return config.noise * torch.cat(parts)
+def observation_size(task: LeggedTaskConfig) -> tuple[int, int]:
+    """Return (actor inputs, actions) of a task."""
+    frame = frame_of(task)
+    return task.observations.actor_frames * frame.actor_size, len(frame.robot.joints)
 
 
-def actor_names(joints: list[str], frames: int) -> list[str]:
+def actor_names(task: LeggedTaskConfig) -> list[str]:
     """Name every actor input, oldest frame first, e.g. ``dq_left_knee[t-3]``."""
-    names = ["clock_sin", "clock_cos", "command_forward", "command_sideways", "command_yaw"]
-    for quantity in ("q", "dq", "action"):
-        names += [f"{quantity}_{joint}" for joint in joints]
-    names += ["gyro_x", "gyro_y", "gyro_z", "roll", "pitch", "yaw"]
-    return frame_names(names, frames)
+    return frame_names(frame_of(task).actor_names, task.observations.actor_frames)
 
 
 class History:

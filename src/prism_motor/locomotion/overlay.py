@@ -36,9 +36,20 @@ class Overlay:
         self.small: Any = ImageFont.load_default(size=12 * self.unit)
 
     def draw(
-        self, picture: np.ndarray, status: str, command: Sequence[float], velocity: Sequence[float]
+        self,
+        picture: np.ndarray,
+        status: str,
+        command: Sequence[float] | None,
+        velocity: Sequence[float],
     ) -> np.ndarray:
-        """Return the picture with title, status and one bar each for forward, left and turn."""
+        """Return the picture with title, status and one bar each for forward, left and turn.
+
+        Args:
+            picture: What was drawn, (height, width, 3).
+            status: Second line.
+            command: What the robot is told; ``None`` in a task without commands.
+            velocity: What it does.
+        """
         image = Image.fromarray(picture)
         draw = ImageDraw.Draw(image, "RGBA")
         u = self.unit
@@ -48,13 +59,15 @@ class Overlay:
         draw.rounded_rectangle(
             (8 * u, top, 356 * u, image.height - 8 * u), radius=8 * u, fill=(255, 255, 255, 200)
         )
-        self._text(draw, 252, top + 6 * u, "command", _COMMAND, anchor="ra")
+        if command is not None:
+            self._text(draw, 252, top + 6 * u, "command", _COMMAND, anchor="ra")
         self._text(draw, 316, top + 6 * u, "measured", _MEASURED, anchor="ra")
         for row, (name, unit) in enumerate(_ROWS):
             y = top + (26 + 18 * row) * u
             self._text(draw, 16, y, name, _INK)
-            self._bar(draw, y + 7 * u, command[row], velocity[row])
-            self._text(draw, 252, y, _number(command[row]), _COMMAND, anchor="ra")
+            self._bar(draw, y + 7 * u, None if command is None else command[row], velocity[row])
+            if command is not None:
+                self._text(draw, 252, y, _number(command[row]), _COMMAND, anchor="ra")
             self._text(draw, 316, y, _number(velocity[row]), _MEASURED, anchor="ra")
             self._text(draw, 321, y, unit, _INK)
         return np.asarray(image)
@@ -64,7 +77,7 @@ class Overlay:
     ) -> None:
         draw.text((x * self.unit, y), words, fill=colour, font=self.small, anchor=anchor)
 
-    def _bar(self, draw: Any, y: float, command: float, measured: float) -> None:
+    def _bar(self, draw: Any, y: float, command: float | None, measured: float) -> None:
         """Draw the measured speed as a bar from the middle, the commanded one as a mark."""
         u = self.unit
         middle, half = 124 * u, 58 * u
@@ -75,8 +88,9 @@ class Overlay:
         draw.line((middle - half, y, middle + half, y), fill=_FAINT, width=round(2 * u) or 1)
         left, right = sorted((middle, at(measured)))
         draw.rectangle((left, y - 4 * u, right, y + 4 * u), fill=_MEASURED)
-        x = at(command)
-        draw.rectangle((x - 1.5 * u, y - 7 * u, x + 1.5 * u, y + 7 * u), fill=_COMMAND)
+        if command is not None:
+            x = at(command)
+            draw.rectangle((x - 1.5 * u, y - 7 * u, x + 1.5 * u, y + 7 * u), fill=_COMMAND)
 
 
 def _number(value: float) -> str:

@@ -11,9 +11,9 @@ import torch
 
 from prism_motor._extras import missing_extra
 from prism_motor.locomotion.config import LocomotionConfig, PPOConfig
-from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.legged import LeggedEnv
 from prism_motor.locomotion.mirror import augment
-from prism_motor.locomotion.presets import observation_size
+from prism_motor.locomotion.observations import observation_size
 from prism_motor.nn import ActorConfig
 
 try:
@@ -27,7 +27,7 @@ except ImportError as error:
 
 
 def make_ppo(
-    config: LocomotionConfig, env: VelocityEnv, parallel: dict[str, int] | None = None
+    config: LocomotionConfig, env: LeggedEnv, parallel: dict[str, int] | None = None
 ) -> PPO:
     """Build rsl_rl's PPO for a task.
 

@@ -9,7 +9,9 @@ from typing import Any
 from prism_motor._checks import check_choice
 from prism_motor._registry import Registry
 from prism_motor.locomotion.config import LocomotionConfig, PPOConfig
-from prism_motor.locomotion.task import TaskConfig
+from prism_motor.locomotion.mirror import can_mirror
+from prism_motor.locomotion.observations import observation_size
+from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.nn import ACTORS, ActorConfig, ResidualActorConfig, build_actor, matched_mlp
 from prism_motor.runs.configs import ConfigError, apply_overrides, flatten
@@ -104,12 +106,17 @@ PRESETS: Registry[WalkingPreset] = Registry(
 """Training presets by name; the task of the same name belongs to each."""
 
 
-def observation_size(task: TaskConfig) -> tuple[int, int]:
-    """Return (actor inputs, actions) of a task."""
-    from prism_motor.sim.robots import make_robot
+def find_preset(name: str) -> WalkingPreset:
+    """Return the learner of a preset; a task without one of its name is learned like ``laptop``."""
+    if name in PRESETS or name not in TASKS:
+        return PRESETS[name]
+    ppo = PRESETS["laptop"].ppo
+    return replace(PRESETS["laptop"], ppo=replace(ppo, mirror=can_mirror(TASKS[name])))
 
-    joints = len(make_robot(task.robot).joints)
-    return task.observations.actor_frames * (11 + 3 * joints), joints
+
+def preset_names() -> dict[str, Any]:
+    """Return all presets: those with a learner of their own, then a user's tasks."""
+    return {name: find_preset(name) for name in (*PRESETS, *TASKS)}
 
 
 MATCHED = "mlp-matched"
@@ -134,7 +141,7 @@ def matched_actor(arm: str) -> str | None:
 
 
 def make_actor_config(
-    arm: str, preset: WalkingPreset, task: TaskConfig, options: Mapping[str, Any]
+    arm: str, preset: WalkingPreset, task: LeggedTaskConfig, options: Mapping[str, Any]
 ) -> ActorConfig:
     """Return the actor config of an arm.
 
@@ -182,7 +189,7 @@ def make_config(
             Those of the task come before the actor is made: a control is matched on that task.
         match: Whether a control is matched; else its actor is the one that it would match.
     """
-    settings = PRESETS[preset]
+    settings = find_preset(preset)
     changes = flatten(overrides or {})
     for key in changes:
         if key in ("kind", "preset", "arm", "seed"):

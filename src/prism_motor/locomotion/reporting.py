@@ -58,7 +58,7 @@ class WalkingReport(ReportSpec):
 
     def parameters(self, config: LocomotionConfig) -> int:
         """Return the parameters of the actor."""
-        from prism_motor.locomotion.presets import observation_size
+        from prism_motor.locomotion.observations import observation_size
         from prism_motor.nn import build_actor, count_parameters
 
         inputs, outputs = observation_size(config.task)

@@ -1,42 +1,51 @@
-"""The reward terms of Humanoid-Gym, one function a term.
+"""Reward terms: how they are made and added up, and the 22 terms of Humanoid-Gym.
 
 A term maps the present step to a value per environment; :class:`Rewards` weighs and adds them.
-Terms with memory are classes with ``reset``. Register a new one with :func:`term`, then give it a
-weight.
+A function is a term without memory, a subclass of :class:`RewardTerm` one with memory; both are
+registered with :func:`term`. Their keyword-only arguments are parameters, whose values come from
+``RewardConfig.parameters``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import Protocol
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from prism_motor._errors import InputError
+from prism_motor._registry import Registry
 from prism_motor.locomotion.state import RobotState
 from prism_motor.locomotion.task import RewardConfig
 from prism_motor.nn.checks import check_choice
+from prism_motor.sim.robots import Robot
 
 CONTACT_FORCE = 5.0
 """Vertical force from which a foot counts as touching the ground, N."""
 
+NEEDS = {
+    "commands": "a task with velocity commands",
+    "gait": "a task with a gait clock",
+    "foot pairs": "a robot whose feet come in left-right pairs",
+    "knee pairs": "a robot with knees in left-right pairs",
+}
+"""What a term may need of its task and robot."""
+
 
 @dataclass
-class Step:
-    """Everything a reward term may look at."""
+class LeggedStep:
+    """Everything that a reward term may look at, in any task; extend it for one's own."""
 
     config: RewardConfig
     state: RobotState
-    command: Tensor
-    """(N, 3) after resampling."""
-    stance: Tensor
-    """(N, F) feet that should be on the ground."""
     contact: Tensor
     """(N, F) feet that are on the ground."""
-    reference: Tensor
-    """(N, J) reference angles of the previous observation."""
     default_pose: Tensor
     """(J,)"""
     actions: tuple[Tensor, Tensor, Tensor]
@@ -48,6 +57,23 @@ class Step:
     control_dt: float
 
     @cached_property
+    def sole_height(self) -> Tensor:
+        """(N, F) height of the soles above the ground."""
+        return self.state.foot_position[..., 2] - self.config.foot_offset
+
+
+@dataclass
+class Step(LeggedStep):
+    """A step of the velocity task."""
+
+    command: Tensor
+    """(N, 3) after resampling."""
+    stance: Tensor
+    """(N, F) feet that should be on the ground."""
+    reference: Tensor
+    """(N, J) reference angles of the previous observation."""
+
+    @cached_property
     def planar_error(self) -> Tensor:
         """(N,) distance of the planar velocity from the commanded one."""
         return _norm(self.command[:, :2] - self.state.velocity[:, :2])
@@ -57,85 +83,194 @@ class Step:
         """(N,) distance of the yaw rate from the commanded one."""
         return (self.command[:, 2] - self.state.angular_velocity[:, 2]).abs()
 
-    @cached_property
-    def sole_height(self) -> Tensor:
-        """(N, F) height of the soles above the ground."""
-        return self.state.foot_position[..., 2] - self.config.foot_offset
-
 
 _norm = partial(torch.linalg.vector_norm, dim=-1)  # half the cost of Tensor.norm
 
 
-class Term(Protocol):
-    """A reward term; ``reset`` forgets finished episodes."""
+class RewardTerm(ABC):
+    """A reward term with memory.
 
-    def __call__(self, step: Step) -> Tensor:
+    A subclass makes its tensors, one row per environment, in ``__init__`` and names them in
+    ``memory``: they are part of checkpoints, and zero when an episode begins. Keyword-only
+    arguments of ``__init__`` are parameters.
+
+    Args:
+        robot: The robot.
+        num_envs: How many environments.
+    """
+
+    memory: ClassVar[tuple[str, ...]] = ()
+    """Names of the tensors that are remembered from step to step."""
+
+    def __init__(self, robot: Robot, num_envs: int) -> None:
+        self.robot, self.num_envs = robot, num_envs
+
+    @abstractmethod
+    def __call__(self, step: Any) -> Tensor:
         """Return the unweighted reward, (N,)."""
-        ...
 
-    def reset(self, envs: Tensor, foot_height: Tensor) -> None:
-        """Forget what happened in ``envs``; ``foot_height`` is where their feet are now."""
-        ...
+    def reset(self, envs: Tensor, sole_height: Tensor) -> None:
+        """Begin new episodes in some environments, whose soles are at these heights (envs, F)."""
+        for name in self.memory:
+            setattr(self, name, getattr(self, name).index_fill(0, envs, 0))
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the memory."""
-        ...
+        return {name: getattr(self, name) for name in self.memory}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Restore the memory."""
-        ...
+        for name in self.memory:
+            setattr(self, name, state[name])
 
 
-class _Stateless:
-    def __init__(self, function: Callable[[Step], Tensor]) -> None:
-        self.function = function
+@dataclass(frozen=True)
+class TermSpec:
+    """A registered term: how to make it, and what it needs."""
 
-    def __call__(self, step: Step) -> Tensor:
-        return self.function(step)
+    make: Callable[..., Any]
+    """A function of the step, or a subclass of :class:`RewardTerm`."""
+    needs: tuple[str, ...]
+    """Of :data:`NEEDS`."""
 
-    def reset(self, envs: Tensor, foot_height: Tensor) -> None:
-        pass
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Names of the parameters and their defaults."""
+        found = inspect.signature(self.make).parameters.values()
+        return {p.name: p.default for p in found if p.kind is p.KEYWORD_ONLY}
+
+
+TERMS: Registry[TermSpec] = Registry("reward term")
+"""Reward terms by name."""
+
+
+def term(made: Callable[..., Any] | None = None, *, needs: tuple[str, ...] = ()) -> Any:
+    """Register a reward term, a function or a subclass of :class:`RewardTerm`, under its own name.
+
+    ``class HopHigh`` is called ``hop_high`` in ``RewardConfig.weights``.
+
+    Args:
+        made: The term, where it is used as a plain decorator.
+        needs: What it needs of task and robot, of :data:`NEEDS`.
+    """
+    if made is None:
+        return partial(term, needs=needs)
+    for need in needs:
+        check_choice("need of a reward term", need, NEEDS)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", made.__name__).lower()
+    if isinstance(made, type) and not issubclass(made, RewardTerm):
+        raise InputError(f"The reward term {made.__name__} must extend RewardTerm.")
+    TERMS.register(name, TermSpec(made, needs))
+    return made
+
+
+class Rewards:
+    """The weighted sum of the terms that a config names.
+
+    Args:
+        config: Weights and parameters.
+        robot: The robot.
+        num_envs: How many environments.
+        offers: What task and robot have of :data:`NEEDS`.
+
+    Attributes:
+        sums: Weighted reward of each term over the present episode, (terms, N).
+        terms: The terms by name.
+    """
+
+    def __init__(
+        self, config: RewardConfig, robot: Robot, num_envs: int, offers: Collection[str]
+    ) -> None:
+        check_rewards(config, robot, offers)
+        self.names = list(config.weights)
+        self.terms: dict[str, Callable[[Any], Tensor]] = {}
+        for name in self.names:
+            made, values = TERMS[name].make, config.parameters.get(name, {})
+            if isinstance(made, type):
+                self.terms[name] = made(robot, num_envs, **values)
+            else:
+                self.terms[name] = partial(made, **values) if values else made
+        self.weights = torch.tensor([[weight] for weight in config.weights.values()])
+        self.sums = torch.zeros(len(self.names), num_envs)
+
+    def __call__(self, step: LeggedStep) -> Tensor:
+        """Return the total reward, (N,), never below zero."""
+        if not self.names:
+            return torch.zeros(self.sums.shape[1])
+        values = torch.stack([self.terms[name](step) for name in self.names])
+        weighted = values * (self.weights * step.control_dt)
+        self.sums += weighted
+        return weighted.sum(0).clamp(min=0.0)
+
+    def reset(self, envs: Tensor, sole_height: Tensor) -> dict[str, float]:
+        """Forget finished episodes and return the sum of each term, mean over them."""
+        finished = self.sums.index_select(1, envs).mean(1).tolist()
+        self.sums.index_fill_(1, envs, 0.0)
+        for made in self._with_memory().values():
+            made.reset(envs, sole_height)
+        return dict(zip(self.names, finished, strict=True))
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {}
+        """Return all that later rewards depend on."""
+        tensors = {"sums": self.sums}
+        for name, made in self._with_memory().items():
+            tensors |= {f"{name}.{key}": value for key, value in made.state_dict().items()}
+        return tensors
 
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        pass
+    def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from a saved state."""
+        self.sums = tensors["sums"]
+        for name, made in self._with_memory().items():
+            made.load_state_dict({key: tensors[f"{name}.{key}"] for key in made.memory})
+
+    def _with_memory(self) -> dict[str, RewardTerm]:
+        return {name: made for name, made in self.terms.items() if isinstance(made, RewardTerm)}
 
 
-TERMS: dict[str, Callable[[int, int], Term]] = {}
-"""Factories of reward terms by name, called with (num_envs, num_feet)."""
-
-
-def term(function: Callable[[Step], Tensor]) -> Callable[[Step], Tensor]:
-    """Register a stateless reward term under its own name."""
-    TERMS[function.__name__] = lambda num_envs, num_feet: _Stateless(function)
-    return function
+def check_rewards(config: RewardConfig, robot: Robot, offers: Collection[str]) -> None:
+    """Refuse terms that are unknown or do not fit task and robot, and unknown parameters."""
+    for name in config.weights:
+        for need in TERMS[name].needs:
+            if need not in offers:
+                raise InputError(
+                    f"The reward term {name!r} needs {NEEDS[need]}, which {robot.name} with "
+                    f"{len(robot.feet)} feet and {len(robot.knees)} knees in this task is not. "
+                    f"Take {name!r} out of task.rewards.weights."
+                )
+    for name, values in config.parameters.items():
+        if name not in config.weights:
+            raise InputError(
+                f"task.rewards.parameters has {name!r}, a term without a weight; there are: "
+                f"{', '.join(config.weights) or 'none'}."
+            )
+        allowed = TERMS[name].parameters
+        for parameter in values:
+            check_choice(f"parameter of the reward term {name!r}", parameter, allowed)
 
 
 # Tracking ---------------------------------------------------------------------------------------
 
 
-@term
+@term(needs=("commands",))
 def tracking_lin_vel(step: Step) -> Tensor:
     """Planar velocity as commanded."""
     return torch.exp(-5 * step.planar_error.square())
 
 
-@term
+@term(needs=("commands",))
 def tracking_ang_vel(step: Step) -> Tensor:
     """Yaw rate as commanded."""
     return torch.exp(-5 * step.yaw_error.square())
 
 
-@term
+@term(needs=("commands",))
 def track_vel_hard(step: Step) -> Tensor:
     """The same with a sharper peak and a slope that never ends."""
     planar, yaw = step.planar_error, step.yaw_error
     return (torch.exp(-10 * planar) + torch.exp(-10 * yaw)) / 2 - 0.2 * (planar + yaw)
 
 
-@term
+@term(needs=("commands",))
 def low_speed(step: Step) -> Tensor:
     """Forward speed of the right sign and size."""
     wanted = step.command[:, 0]
@@ -152,14 +287,14 @@ _SPEED_PAY = torch.tensor([-2.0, -1.0, 1.2, 0.0])
 
 
 @term
-def orientation(step: Step) -> Tensor:
+def orientation(step: LeggedStep) -> Tensor:
     """Base upright."""
     tilt = step.state.euler[:, :2].abs().sum(-1)
     sideways_gravity = _norm(step.state.gravity[:, :2])
     return (torch.exp(-10 * tilt) + torch.exp(-20 * sideways_gravity)) / 2
 
 
-@term
+@term(needs=("gait",))
 def base_height(step: Step) -> Tensor:
     """Base at its height above the soles of the stance feet."""
     ground = (step.sole_height * step.stance).sum(-1) / step.stance.sum(-1).clamp(min=1)
@@ -168,7 +303,7 @@ def base_height(step: Step) -> Tensor:
 
 
 @term
-def vel_mismatch_exp(step: Step) -> Tensor:
+def vel_mismatch_exp(step: LeggedStep) -> Tensor:
     """No vertical motion, no rolling and pitching."""
     vertical = step.state.velocity[:, 2].square()
     tumbling = _norm(step.state.angular_velocity[:, :2])
@@ -176,13 +311,13 @@ def vel_mismatch_exp(step: Step) -> Tensor:
 
 
 @term
-def base_acc(step: Step) -> Tensor:
+def base_acc(step: LeggedStep) -> Tensor:
     """Smooth base motion."""
     change = step.last_world_velocity - step.state.world_velocity
     return torch.exp(-3 * _norm(change))
 
 
-@term
+@term(needs=("gait",))
 def joint_pos(step: Step) -> Tensor:
     """Joints on the reference motion."""
     error = _norm(step.state.q - step.reference)
@@ -190,7 +325,7 @@ def joint_pos(step: Step) -> Tensor:
 
 
 @term
-def default_joint_pos(step: Step) -> Tensor:
+def default_joint_pos(step: LeggedStep) -> Tensor:
     """Hip roll and yaw near the default pose, all joints a little."""
     offset = step.state.q - step.default_pose
     legs = _leg_masks(step.config.abduction_joints, len(step.default_pose))
@@ -207,21 +342,21 @@ def _leg_masks(legs: tuple[tuple[int, ...], ...], joints: int) -> Tensor:
 # Feet -------------------------------------------------------------------------------------------
 
 
-@term
+@term(needs=("gait",))
 def feet_contact_number(step: Step) -> Tensor:
     """Feet on the ground when the clock says so, and only then."""
     agree = (step.contact == step.stance).float().mean(-1)
     return agree - 0.3 * (1 - agree)
 
 
-@term
-def feet_distance(step: Step) -> Tensor:
+@term(needs=("foot pairs",))
+def feet_distance(step: LeggedStep) -> Tensor:
     """Feet neither crossing nor straddling."""
     return _distance_in(step.state.foot_position, step.config.feet_distance)
 
 
-@term
-def knee_distance(step: Step) -> Tensor:
+@term(needs=("knee pairs",))
+def knee_distance(step: LeggedStep) -> Tensor:
     """Knees neither touching nor bowed."""
     return _distance_in(step.state.knee_position, step.config.knee_distance)
 
@@ -235,25 +370,29 @@ def _distance_in(positions: Tensor, bounds: tuple[float, float]) -> Tensor:
 
 
 @term
-def feet_contact_forces(step: Step) -> Tensor:
+def feet_contact_forces(step: LeggedStep) -> Tensor:
     """Force beyond what walking needs."""
     excess = _norm(step.state.foot_force) - step.config.contact_force
     return excess.clamp(0, 400).sum(-1)
 
 
 @term
-def foot_slip(step: Step) -> Tensor:
+def foot_slip(step: LeggedStep) -> Tensor:
     """Planar speed of feet on the ground."""
     speed = _norm(step.state.foot_velocity[..., :2])
     return (speed.sqrt() * step.contact).sum(-1)
 
 
-class FeetAirTime:
+@term(needs=("gait",))
+class FeetAirTime(RewardTerm):
     """Time that a foot spends in scheduled swing, paid when the swing ends."""
 
-    def __init__(self, num_envs: int, num_feet: int) -> None:
-        self.time = torch.zeros(num_envs, num_feet)
-        self.last_contact = torch.zeros(num_envs, num_feet, dtype=torch.bool)
+    memory = ("time", "last_contact")
+
+    def __init__(self, robot: Robot, num_envs: int) -> None:
+        super().__init__(robot, num_envs)
+        self.time = torch.zeros(num_envs, len(robot.feet))
+        self.last_contact = torch.zeros(num_envs, len(robot.feet), dtype=torch.bool)
 
     def __call__(self, step: Step) -> Tensor:
         """Pay the time in the air at the first contact."""
@@ -265,30 +404,21 @@ class FeetAirTime:
         self.time = self.time * ~grounded
         return reward
 
-    def reset(self, envs: Tensor, foot_height: Tensor) -> None:
-        """Start again from the ground."""
-        self.time = self.time.index_fill(0, envs, 0.0)
-        self.last_contact = self.last_contact.index_fill(0, envs, False)
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return the memory."""
-        return {"time": self.time, "last_contact": self.last_contact}
-
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Restore the memory."""
-        self.time, self.last_contact = state["time"], state["last_contact"]
-
-
-class FeetClearance:
+@term(needs=("gait",))
+class FeetClearance(RewardTerm):
     """Time that a swinging foot spends within a centimetre of its target height.
 
     Humanoid-Gym does not reset the heights with the episode, so that the jump back to the start is
     counted as foot motion; here a reset begins at the feet's new height.
     """
 
-    def __init__(self, num_envs: int, num_feet: int) -> None:
-        self.height = torch.zeros(num_envs, num_feet)
-        self.last = torch.zeros(num_envs, num_feet)
+    memory = ("height", "last")
+
+    def __init__(self, robot: Robot, num_envs: int) -> None:
+        super().__init__(robot, num_envs)
+        self.height = torch.zeros(num_envs, len(robot.feet))
+        self.last = torch.zeros(num_envs, len(robot.feet))
 
     def __call__(self, step: Step) -> Tensor:
         """Pay every step near the target height."""
@@ -299,35 +429,23 @@ class FeetClearance:
         self.height = self.height * ~step.contact
         return reward
 
-    def reset(self, envs: Tensor, foot_height: Tensor) -> None:
+    def reset(self, envs: Tensor, sole_height: Tensor) -> None:
         """Measure from where the feet are now."""
-        self.height = self.height.index_fill(0, envs, 0.0)
-        self.last = self.last.index_copy(0, envs, foot_height)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return the memory."""
-        return {"height": self.height, "last": self.last}
-
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Restore the memory."""
-        self.height, self.last = state["height"], state["last"]
-
-
-TERMS["feet_air_time"] = FeetAirTime
-TERMS["feet_clearance"] = FeetClearance
+        super().reset(envs, sole_height)
+        self.last = self.last.index_copy(0, envs, sole_height)
 
 
 # Effort -----------------------------------------------------------------------------------------
 
 
 @term
-def collision(step: Step) -> Tensor:
+def collision(step: LeggedStep) -> Tensor:
     """The base touches something."""
     return (_norm(step.state.base_force) > 0.1).float()
 
 
 @term
-def action_smoothness(step: Step) -> Tensor:
+def action_smoothness(step: LeggedStep) -> Tensor:
     """Change and curvature of the applied action, and its size."""
     now, last, before = step.actions
     change, curvature = last - now, now + before - 2 * last
@@ -335,50 +453,21 @@ def action_smoothness(step: Step) -> Tensor:
 
 
 @term
-def torques(step: Step) -> Tensor:
+def torques(step: LeggedStep) -> Tensor:
     """Motor torque."""
     return step.state.torque.square().sum(-1)
 
 
 @term
-def dof_vel(step: Step) -> Tensor:
+def dof_vel(step: LeggedStep) -> Tensor:
     """Joint velocity."""
     return step.state.dq.square().sum(-1)
 
 
 @term
-def dof_acc(step: Step) -> Tensor:
+def dof_acc(step: LeggedStep) -> Tensor:
     """Joint acceleration."""
     return ((step.last_dq - step.state.dq) / step.control_dt).square().sum(-1)
 
 
-class Rewards:
-    """The weighted sum of the terms that a config names.
-
-    Attributes:
-        sums: Weighted reward of each term over the present episode, (terms, N).
-    """
-
-    def __init__(self, config: RewardConfig, num_envs: int, num_feet: int) -> None:
-        self.config = config
-        for name, _ in config.weights:
-            check_choice("reward term", name, TERMS)
-        self.names = [name for name, _ in config.weights]
-        self.terms = {name: TERMS[name](num_envs, num_feet) for name in self.names}
-        self.weights = torch.tensor([[weight] for _, weight in config.weights])
-        self.sums = torch.zeros(len(self.names), num_envs)
-
-    def __call__(self, step: Step) -> Tensor:
-        """Return the total reward, (N,), never below zero."""
-        values = torch.stack([self.terms[name](step) for name in self.names])
-        weighted = values * (self.weights * step.control_dt)
-        self.sums += weighted
-        return weighted.sum(0).clamp(min=0.0)
-
-    def reset(self, envs: Tensor, foot_height: Tensor) -> dict[str, float]:
-        """Forget finished episodes and return the sum of each term, mean over them."""
-        finished = self.sums.index_select(1, envs).mean(1).tolist()
-        self.sums.index_fill_(1, envs, 0.0)
-        for name in self.names:
-            self.terms[name].reset(envs, foot_height)
-        return dict(zip(self.names, finished, strict=True))
+TERMS.own = frozenset(TERMS)  # from here on: terms of users

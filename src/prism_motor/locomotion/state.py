@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from prism_motor.locomotion.task import TerminationConfig
 from prism_motor.sim.engine import RolloutEngine
 
 
@@ -42,7 +43,7 @@ class RobotState:
     foot_force: Tensor
     """Net contact force on each foot, in world axes, pushing up when positive (N, F, 3)."""
     knee_position: Tensor
-    """World positions of the knee frames (N, F, 3)."""
+    """World positions of the knee frames (N, knees, 3)."""
     base_force: Tensor
     """Net contact force on the base (N, 3)."""
 
@@ -82,6 +83,18 @@ def _names(bodies: tuple[str, ...], quantity: str) -> tuple[str, ...]:
 
 def _tensor(values: np.ndarray) -> Tensor:
     return torch.from_numpy(values.astype(np.float32))
+
+
+def has_fallen(state: RobotState, limits: TerminationConfig) -> Tensor:
+    """Say which robots (N,) have fallen: the base touches something, tilts too far or is low."""
+    fallen = state.base_force.norm(dim=-1) > limits.base_force
+    if limits.roll is not None:
+        fallen |= state.euler[:, 0].abs() > limits.roll
+    if limits.pitch is not None:
+        fallen |= state.euler[:, 1].abs() > limits.pitch
+    if limits.height is not None:
+        fallen |= state.base_position[:, 2] < limits.height
+    return fallen
 
 
 # NumPy costs a third of torch here: the arrays are small, and there are many operations on them.

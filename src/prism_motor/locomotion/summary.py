@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from prism_motor._columns import align_columns
 from prism_motor._errors import InputError
-from prism_motor.locomotion.evaluation import Episode
+from prism_motor.locomotion.evaluation import WalkingEpisode
 from prism_motor.statistics import Interval, wilson
 
 _ROWS = (
@@ -44,10 +44,10 @@ class Summary:
     interval: Interval
     """Wilson interval of the survival rate, 95 %."""
     spreads: dict[str, Spread]
-    """Spread of every measurement over episodes, by field of :class:`Episode`."""
+    """Spread of every measurement over episodes, by field of :class:`WalkingEpisode`."""
 
 
-def summarise(episodes: Sequence[Episode]) -> Summary:
+def summarise(episodes: Sequence[WalkingEpisode]) -> Summary:
     """Summarise the episodes of one condition."""
     if not episodes:
         raise InputError("There are no episodes to summarise.")

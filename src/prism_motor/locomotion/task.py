@@ -1,8 +1,16 @@
-"""Settings of the velocity task; one frozen dataclass a part, presets in ``presets.py``."""
+"""Settings of tasks: one frozen dataclass per part, checked when it is made."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+import importlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+from prism_motor._errors import InputError
+from prism_motor._registry import Registry
+from prism_motor.nn.checks import check_size
 
 Range = tuple[float, float]
 
@@ -15,6 +23,10 @@ class SimulationConfig:
     """Physics step, s."""
     substeps: int = 10
     """Physics steps per control step."""
+
+    def __post_init__(self) -> None:
+        _above("task.simulation", 0, timestep=self.timestep)
+        check_size("task.simulation", "substeps", self.substeps)
 
     @property
     def control_dt(self) -> float:
@@ -41,6 +53,12 @@ class CommandConfig:
     resample_after: float = 8.0
     """Time between new commands, s."""
 
+    def __post_init__(self) -> None:
+        where = "task.commands"
+        _ordered(where, forward=self.forward, sideways=self.sideways, heading=self.heading)
+        _at_least(where, 0, yaw_limit=self.yaw_limit, deadband=self.deadband)
+        _above(where, 0, resample_after=self.resample_after)
+
 
 @dataclass(frozen=True)
 class GaitConfig:
@@ -59,6 +77,18 @@ class GaitConfig:
     from_default_pose: bool = True
     """Whether the reference motion starts from the default pose or from zero angles."""
 
+    def __post_init__(self) -> None:
+        _above("task.gait", 0, cycle=self.cycle)
+        _at_least("task.gait", 0, double_support=self.double_support)
+        if not self.offsets:
+            raise InputError("task.gait.offsets is empty; it has one phase per foot.")
+        for joint, foot, _ in self.swing:
+            if joint < 0 or not 0 <= foot < len(self.offsets):
+                raise InputError(
+                    f"task.gait.swing moves joint {joint} with foot {foot}; feet go from 0 to "
+                    f"{len(self.offsets) - 1}, as many as there are offsets."
+                )
+
 
 @dataclass(frozen=True)
 class ActionConfig:
@@ -70,6 +100,9 @@ class ActionConfig:
     """Limit on raw and applied actions."""
     on_reference: bool = False
     """Add the action to the reference motion instead of the default pose."""
+
+    def __post_init__(self) -> None:
+        _above("task.actions", 0, scale=self.scale, clip=self.clip)
 
 
 @dataclass(frozen=True)
@@ -99,13 +132,23 @@ class ObservationConfig:
     orientation_noise: float = 0.03
     """The same for roll, pitch and yaw, rad."""
 
+    def __post_init__(self) -> None:
+        where = "task.observations"
+        for name in ("actor_frames", "critic_frames"):
+            check_size(where, name, getattr(self, name))
+        _above(where, 0, clip=self.clip, mass_scale=self.mass_scale)
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        _at_least(where, 0, **{name: v for name, v in values.items() if "noise" in name})
+
 
 @dataclass(frozen=True)
 class RewardConfig:
-    """Weights by term name, and the constants that terms share."""
+    """Weights by term name, their parameters, and the constants that terms share."""
 
-    weights: tuple[tuple[str, float], ...] = ()
-    """(term, weight); the total is the sum of weight * control_dt * term, not below zero."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """Weight by term; the total is the sum of weight * control_dt * term, not below zero."""
+    parameters: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Parameters by term, where they differ from the term's defaults."""
     base_height: float = 0.78
     """Target height of the base above the stance soles, m."""
     foot_offset: float = 0.035
@@ -120,6 +163,33 @@ class RewardConfig:
     """Allowed distance between the knees, m."""
     abduction_joints: tuple[tuple[int, ...], ...] = ((1, 2), (7, 8))
     """Joints per leg that default_joint_pos holds close to the default pose."""
+
+    def __post_init__(self) -> None:
+        where = "task.rewards"
+        object.__setattr__(self, "weights", _read_weights(self.weights))
+        for name, values in self.parameters.items():
+            if not isinstance(values, Mapping):
+                raise InputError(
+                    f"{where}.parameters.{name} must be values by parameter, got {values!r}."
+                )
+            _finite(f"{where}.parameters.{name}", **values)
+        _ordered(where, feet_distance=self.feet_distance, knee_distance=self.knee_distance)
+        _at_least(where, 0, contact_force=self.contact_force)
+        if any(joint < 0 for leg in self.abduction_joints for joint in leg):
+            raise InputError(f"{where}.abduction_joints must be joint numbers from 0.")
+
+
+def _read_weights(given: Any) -> dict[str, float]:
+    """Return weights by term; runs of earlier versions hold a list of (term, weight)."""
+    pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
+    try:
+        weights = {str(name): float(weight) for name, weight in pairs}
+    except (TypeError, ValueError):
+        raise InputError(
+            f"task.rewards.weights must be weights by reward term, got {given!r}."
+        ) from None
+    _finite("task.rewards.weights", **weights)
+    return weights
 
 
 @dataclass(frozen=True)
@@ -143,6 +213,19 @@ class RandomisationConfig:
     action_noise: float = 0.0
     """Multiplicative action noise."""
 
+    def __post_init__(self) -> None:
+        where = "task.randomisation"
+        _ordered(where, friction=self.friction, base_mass=self.base_mass)
+        _above(where, 0, friction=self.friction[0], mass_scale=self.mass_scale)
+        _at_least(
+            where, 0, push_every=self.push_every, push_velocity=self.push_velocity,
+            push_angular_velocity=self.push_angular_velocity, action_noise=self.action_noise,
+        )  # fmt: skip
+        if not 0 <= self.action_delay <= 1:
+            raise InputError(
+                f"{where}.action_delay is a share from 0 to 1, got {self.action_delay}."
+            )
+
 
 @dataclass(frozen=True)
 class TerminationConfig:
@@ -159,11 +242,20 @@ class TerminationConfig:
     height: float | None = 0.5
     """Lowest base height, m; ``None`` for no limit."""
 
+    def __post_init__(self) -> None:
+        where = "task.terminations"
+        _above(where, 0, duration=self.duration, base_force=self.base_force)
+        for name in ("roll", "pitch"):
+            if getattr(self, name) is not None:
+                _above(where, 0, **{name: getattr(self, name)})
+
 
 @dataclass(frozen=True)
-class TaskConfig:
-    """A complete velocity task."""
+class LeggedTaskConfig:
+    """What every task of a legged robot has; the base of tasks of one's own."""
 
+    kind: str = ""
+    """Which environment: a name in :data:`TASK_KINDS`."""
     robot: str = "g1"
     """Name of the robot."""
     start_height: float = 0.80
@@ -172,10 +264,6 @@ class TaskConfig:
     """Joint angles at reset are the default pose plus up to this, rad."""
     simulation: SimulationConfig = field(default_factory=SimulationConfig)
     """Physics and control rate."""
-    commands: CommandConfig = field(default_factory=CommandConfig)
-    """Velocity commands."""
-    gait: GaitConfig = field(default_factory=GaitConfig)
-    """Gait clock and reference motion."""
     actions: ActionConfig = field(default_factory=ActionConfig)
     """From policy to joint targets."""
     observations: ObservationConfig = field(default_factory=ObservationConfig)
@@ -187,11 +275,113 @@ class TaskConfig:
     terminations: TerminationConfig = field(default_factory=TerminationConfig)
     """When an episode ends."""
 
+    def __post_init__(self) -> None:
+        _above("task", 0, start_height=self.start_height)
+        _at_least("task", 0, start_joint_noise=self.start_joint_noise)
+        step = self.simulation.control_dt
+        _at_least("task.terminations", step, duration=self.terminations.duration)
+        if self.randomisation.push_every:
+            _at_least("task.randomisation", step, push_every=self.randomisation.push_every)
+
     @property
     def episode_steps(self) -> int:
         """Control steps of a full episode."""
         return round(self.terminations.duration / self.simulation.control_dt)
 
-    def part_names(self) -> list[str]:
-        """Names of all fields, for error messages."""
-        return [f.name for f in fields(self)]
+    @classmethod
+    def from_dict(cls, data: Any, where: str = "task") -> LeggedTaskConfig:
+        """Read a task of any kind from plain data; the kind says which fields it has."""
+        from prism_motor.runs.configs import from_dict
+
+        kind = data.get("kind", "velocity") if isinstance(data, dict) else "velocity"
+        return from_dict(find_config_type(kind), data, where)
+
+
+@dataclass(frozen=True)
+class TaskConfig(LeggedTaskConfig):
+    """A complete velocity task."""
+
+    kind: str = "velocity"
+    """Which environment: a name in :data:`TASK_KINDS`."""
+    commands: CommandConfig = field(default_factory=CommandConfig)
+    """Velocity commands."""
+    gait: GaitConfig = field(default_factory=GaitConfig)
+    """Gait clock and reference motion."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        step = self.simulation.control_dt
+        _at_least("task.commands", step, resample_after=self.commands.resample_after)
+
+
+TASK_KINDS: Registry[Any] = Registry(
+    "kind of task", {"velocity": "prism_motor.locomotion.env:VelocityEnv"}
+)
+"""Environment classes by the kind of task that they are for."""
+
+
+def register_task_kind(name: str, env: type) -> None:
+    """Make a kind of task of one's own known.
+
+    Args:
+        name: Its name, the ``kind`` of its configs.
+        env: The environment, a subclass of :class:`prism_motor.locomotion.legged.LeggedEnv`, whose
+            ``config_type`` is the dataclass of its tasks.
+    """
+    config = getattr(env, "config_type", None)
+    if not (isinstance(config, type) and is_dataclass(config)) or not issubclass(
+        config, LeggedTaskConfig
+    ):
+        raise InputError(
+            f"{env.__name__}.config_type must be a dataclass that extends LeggedTaskConfig, "
+            f"got {config!r}."
+        )
+    default = next(f.default for f in fields(config) if f.name == "kind")
+    if config is not LeggedTaskConfig and default != name:
+        raise InputError(
+            f"{config.__name__}.kind is {default!r} by default; it must be {name!r}: that is how "
+            "a saved run finds its environment."
+        )
+    TASK_KINDS.register(name, env)
+
+
+def find_env_type(kind: str) -> Any:
+    """Return the environment class of a kind of task."""
+    found = TASK_KINDS[kind]
+    if isinstance(found, str):
+        module, _, name = found.partition(":")
+        found = getattr(importlib.import_module(module), name)
+    return found
+
+
+def find_config_type(kind: str) -> type[LeggedTaskConfig]:
+    """Return the dataclass of a kind of task."""
+    return TaskConfig if kind == "velocity" else find_env_type(kind).config_type
+
+
+def _at_least(where: str, low: float, **values: float) -> None:
+    for name, value in values.items():
+        if not value >= low:
+            raise InputError(f"{where}.{name} must be at least {low:g}, got {value}.")
+
+
+def _above(where: str, low: float, **values: float) -> None:
+    for name, value in values.items():
+        if not value > low:
+            raise InputError(f"{where}.{name} must be above {low:g}, got {value}.")
+
+
+def _finite(where: str, **values: float) -> None:
+    for name, value in values.items():
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
+            raise InputError(f"{where}.{name} must be a finite number, got {value!r}.")
+
+
+def _ordered(where: str, **ranges: Range) -> None:
+    for name, (low, high) in ranges.items():
+        if not low <= high:
+            raise InputError(f"{where}.{name} must be [lowest, highest], got [{low}, {high}].")

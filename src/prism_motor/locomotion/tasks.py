@@ -1,16 +1,19 @@
-"""Velocity tasks by name.
+"""Tasks by name.
 
 ``paper`` (literal), ``g1`` (corrected) and ``laptop`` (for two cores) are tasks of the G1;
-``quadruped`` is the laptop task on four legs.
+``quadruped`` is the laptop task on four legs. :func:`velocity_task` makes one for another robot.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from prism_motor._registry import Registry
 from prism_motor.locomotion.task import (
     ActionConfig,
     GaitConfig,
+    LeggedTaskConfig,
     ObservationConfig,
     RandomisationConfig,
     RewardConfig,
@@ -18,31 +21,32 @@ from prism_motor.locomotion.task import (
     TaskConfig,
     TerminationConfig,
 )
+from prism_motor.sim.robots import make_robot
 
-HUMANOID_GYM_WEIGHTS: tuple[tuple[str, float], ...] = (
-    ("tracking_lin_vel", 1.2),
-    ("tracking_ang_vel", 1.1),
-    ("track_vel_hard", 0.5),
-    ("low_speed", 0.2),
-    ("orientation", 1.0),
-    ("base_height", 0.2),
-    ("vel_mismatch_exp", 0.5),
-    ("base_acc", 0.2),
-    ("joint_pos", 1.6),
-    ("default_joint_pos", 0.5),
-    ("feet_air_time", 1.0),
-    ("feet_clearance", 1.0),
-    ("feet_contact_number", 1.2),
-    ("feet_distance", 0.2),
-    ("knee_distance", 0.2),
-    ("collision", -1.0),
-    ("feet_contact_forces", -0.01),
-    ("foot_slip", -0.05),
-    ("action_smoothness", -0.002),
-    ("torques", -1e-5),
-    ("dof_vel", -5e-4),
-    ("dof_acc", -1e-7),
-)
+HUMANOID_GYM_WEIGHTS: dict[str, float] = {
+    "tracking_lin_vel": 1.2,
+    "tracking_ang_vel": 1.1,
+    "track_vel_hard": 0.5,
+    "low_speed": 0.2,
+    "orientation": 1.0,
+    "base_height": 0.2,
+    "vel_mismatch_exp": 0.5,
+    "base_acc": 0.2,
+    "joint_pos": 1.6,
+    "default_joint_pos": 0.5,
+    "feet_air_time": 1.0,
+    "feet_clearance": 1.0,
+    "feet_contact_number": 1.2,
+    "feet_distance": 0.2,
+    "knee_distance": 0.2,
+    "collision": -1.0,
+    "feet_contact_forces": -0.01,
+    "foot_slip": -0.05,
+    "action_smoothness": -0.002,
+    "torques": -1e-5,
+    "dof_vel": -5e-4,
+    "dof_acc": -1e-7,
+}
 """The 22 terms of Humanoid-Gym."""
 
 # Swing moves hip pitch, knee and ankle pitch: thigh forward, knee bent, toes up.
@@ -80,10 +84,7 @@ _QUADRUPED_SWING = tuple(
 
 # With the original weights the best policy walks at 60 % of the commanded speed: staying on the
 # reference motion, which marches in place, pays more than following the command.
-_LAPTOP_WEIGHTS = tuple(
-    (name, {"tracking_lin_vel": 2.4, "track_vel_hard": 1.0}.get(name, weight))
-    for name, weight in HUMANOID_GYM_WEIGHTS
-)
+_LAPTOP_WEIGHTS = HUMANOID_GYM_WEIGHTS | {"tracking_lin_vel": 2.4, "track_vel_hard": 1.0}
 
 _LAPTOP = replace(
     _G1,
@@ -93,7 +94,7 @@ _LAPTOP = replace(
     observations=ObservationConfig(actor_frames=5),
 )
 
-TASKS: dict[str, TaskConfig] = {
+_OWN: dict[str, TaskConfig] = {
     "paper": replace(
         _G1,
         gait=GaitConfig(swing=_XBOT_SWING, amplitude=0.17, from_default_pose=False),
@@ -132,4 +133,76 @@ TASKS: dict[str, TaskConfig] = {
         terminations=TerminationConfig(height=0.15),
     ),
 }
-"""Task presets."""
+
+TASKS: Registry[Any] = Registry("task", _OWN)
+"""Tasks by name: configs of any kind, those of the package of velocity tasks."""
+
+
+def register_task(name: str, task: LeggedTaskConfig) -> None:
+    """Make a task of one's own known by its name.
+
+    Args:
+        name: How training refers to it.
+        task: The task.
+    """
+    TASKS.register(name, task)
+
+
+def robot_settings(robot: str, weights: dict[str, float]) -> dict[str, Any]:
+    """Return fields of a task for a robot of one's own: heights, forces and payload fit the robot.
+
+    Args:
+        robot: Name of the robot.
+        weights: Weights of the reward terms.
+    """
+    from prism_motor.sim.scene import build_model
+
+    built = make_robot(robot)
+    model = build_model(built, timestep=_LAPTOP.simulation.timestep)
+    weight = 9.81 * float(model.body_mass.sum())
+    base_mass = float(model.body(built.base).mass[0])
+    height = built.stand_height
+    payload = 0.15 * base_mass
+    return {
+        "robot": robot,
+        "start_height": height + 0.01,
+        "simulation": _LAPTOP.simulation,
+        "observations": replace(_LAPTOP.observations, mass_scale=base_mass),
+        "rewards": RewardConfig(
+            weights=weights,
+            base_height=height,
+            foot_offset=built.foot_offset,
+            foot_height=0.08 * height,
+            contact_force=1.35 * weight,
+            feet_distance=(0.25 * height, 0.65 * height),
+            knee_distance=(0.25 * height, 0.65 * height),
+            abduction_joints=(),
+        ),
+        "randomisation": replace(_FULL_RANDOMISATION, base_mass=(-payload, payload)),
+        "terminations": TerminationConfig(height=0.6 * height),
+    }
+
+
+def velocity_task(robot: str, **changes: Any) -> TaskConfig:
+    """Return a velocity task for a robot of one's own, with sizes that follow from the robot.
+
+    Feet take turns. There is no reference motion, and reward terms that the robot has no use for
+    are left out.
+
+    Args:
+        robot: Name of the robot.
+        **changes: Fields of :class:`TaskConfig` that shall be others.
+    """
+    built = make_robot(robot)
+    feet = len(built.feet)
+    left_out = {"joint_pos"}  # without a reference motion it pays for standing still
+    if feet % 2:
+        left_out.add("feet_distance")
+    if not built.knees or len(built.knees) % 2:
+        left_out.add("knee_distance")
+    weights = {name: value for name, value in _LAPTOP_WEIGHTS.items() if name not in left_out}
+    # Four legs trot: diagonal legs swing together.
+    offsets = (0.0, 0.5, 0.5, 0.0) if feet == 4 else tuple(i / feet for i in range(feet))
+    settings = robot_settings(robot, weights)
+    settings["gait"] = GaitConfig(offsets=offsets)
+    return TaskConfig(**(settings | changes))

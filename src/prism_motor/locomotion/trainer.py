@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from prism_motor._errors import InputError
 from prism_motor.domains import State
 from prism_motor.locomotion.config import LocomotionConfig
-from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.env import make_env
 from prism_motor.locomotion.ppo import make_ppo
 from prism_motor.runs.checkpoints import select
 from prism_motor.train.distributed import ALONE, Rank
@@ -48,7 +48,7 @@ class WalkingTrainer:
         # Seeds of different runs and ranks must not meet: 1000 ranks fit between two seeds.
         env_seed = 1000 * config.seed + rank.index
         envs = config.envs // world_size
-        self.env = VelocityEnv(config.task, envs, seed=env_seed, threads=config.threads)
+        self.env = make_env(config.task, envs, seed=env_seed, threads=config.threads)
         parallel = None
         if world_size > 1:
             parallel = {
@@ -105,16 +105,10 @@ class WalkingTrainer:
             group["lr"] = rate
 
     def _measure(self, sums: dict[str, float], rewards: Tensor) -> None:
-        step = self.env.last_step
-        assert step is not None
-        error = step.command - torch.cat(
-            [step.state.velocity[:, :2], step.state.angular_velocity[:, 2:]], dim=-1
-        )
         sums["reward"] += rewards.sum().item()
-        sums["linear_error"] += error[:, :2].norm(dim=-1).sum().item()
-        sums["yaw_error"] += error[:, 2].abs().sum().item()
         sums["falls"] += self.env.terminated.sum().item()
-        sums["double_support"] += step.contact.all(-1).sum().item()
+        for name, values in self.env.measure().items():
+            sums[f"step/{name}"] += values.sum().item()
 
     def _metrics(
         self, sums: dict[str, float], timer: dict[str, float], losses: dict[str, float], wall: float
@@ -129,9 +123,9 @@ class WalkingTrainer:
             "seconds": round(self.seconds, 3),
             "reward_per_second": sums["reward"] / robot_seconds,
             "seconds_between_falls": robot_seconds / max(1.0, sums["falls"]),
-            "linear_error": sums["linear_error"] / count,
-            "yaw_error": sums["yaw_error"] / count,
-            "double_support": sums["double_support"] / count,
+            **{
+                k.removeprefix("step/"): v / count for k, v in sums.items() if k.startswith("step/")
+            },
             "action_std": self.ppo.actor.output_std.mean().item(),
             "learning_rate": self.ppo.learning_rate,
             **{f"loss/{name}": value for name, value in losses.items()},
@@ -171,10 +165,12 @@ class WalkingTrainer:
 
     def describe(self, row: Mapping[str, float]) -> str:
         """Say in one line how the policy does and where the time goes."""
+        errors = ""
+        if "linear_error" in row:
+            errors = f"errors {row['linear_error']:.2f} m/s {row['yaw_error']:.2f} rad/s  "
         return (
             f"falls every {row['seconds_between_falls']:.1f} s  "
-            f"reward/s {row['reward_per_second']:.2f}  "
-            f"errors {row['linear_error']:.2f} m/s {row['yaw_error']:.2f} rad/s  "
+            f"reward/s {row['reward_per_second']:.2f}  {errors}"
             f"{row['samples_per_second']:,.0f} samples/s (physics {row['time/physics']:.0%}, "
             f"policy {row['time/policy']:.0%}, update {row['time/update']:.0%})"
         )

@@ -12,15 +12,17 @@ import torch
 from prism_motor._errors import InputError
 from prism_motor.locomotion.commands import HeldCommands
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.env import VelocityEnv
+from prism_motor.locomotion.env import VelocityEnv, make_env
 from prism_motor.locomotion.evaluation import Policy, check_actions
 from prism_motor.locomotion.overlay import Overlay
-from prism_motor.locomotion.task import TaskConfig
+from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.rendering import Renderer
 
 _FRAME_RATE = 30.0
-"""Pictures a second, about: they are taken every few control steps."""
+"""Pictures per second, about: they are taken every few control steps."""
+_SMOOTHED = 0.5
+"""Time over which the velocity of a robot without a gait is averaged, s."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class VideoConfig:
     """Length, s."""
     command: tuple[float, float, float] | None = (0.5, 0.0, 0.0)
     """Forward and sideways velocity (m/s) and yaw rate (rad/s); ``None`` draws them as the task
-    does."""
+    does. A task without commands ignores it."""
     condition: str = "nominal"
     """Name of an evaluation condition."""
     width: int = 640
@@ -66,16 +68,18 @@ class Film:
         title: First line of every picture.
 
     Attributes:
-        rate: Pictures a second.
+        rate: Pictures per second.
         falls: How often the robot has fallen so far; it starts again after a fall.
     """
 
-    def __init__(self, policy: Policy, task: TaskConfig, config: VideoConfig, title: str) -> None:
+    def __init__(
+        self, policy: Policy, task: LeggedTaskConfig, config: VideoConfig, title: str
+    ) -> None:
         self.policy, self.config = policy, config
         changed = find_condition(config.condition).apply(task)
         limits = replace(changed.terminations, duration=config.seconds + 1.0)  # no time-out
-        self.env = VelocityEnv(replace(changed, terminations=limits), 1, seed=config.seed)
-        if config.command is not None:
+        self.env = make_env(replace(changed, terminations=limits), 1, seed=config.seed)
+        if config.command is not None and isinstance(self.env, VelocityEnv):
             self.env.commands = HeldCommands(self.env.commands, config.command)
             self.env.reset()
         control_rate = 1 / self.env.control_dt
@@ -90,7 +94,8 @@ class Film:
     def __iter__(self) -> Generator[np.ndarray]:
         env, config = self.env, self.config
         # The base swings with every step; the mean over a gait cycle is what the command is about.
-        recent = deque(maxlen=round(env.cfg.gait.cycle / env.control_dt))
+        cycle = env.cfg.gait.cycle if isinstance(env, VelocityEnv) else _SMOOTHED
+        recent = deque(maxlen=max(1, round(cycle / env.control_dt)))
         size = {"width": config.width, "height": config.height}
         model = picture_model(env.robot, primitives=config.primitives)
         with Renderer(model, env.robot, **size) as renderer:
@@ -102,9 +107,8 @@ class Film:
                         recent.clear()
                 picture = renderer.draw(env.engine.qpos[0])
                 velocity = np.mean(recent, axis=0) if recent else np.zeros(3)
-                yield self.overlay.draw(
-                    picture, self._status(), env.commands.values[0].tolist(), velocity.tolist()
-                )
+                told = env.commands.values[0].tolist() if isinstance(env, VelocityEnv) else None
+                yield self.overlay.draw(picture, self._status(), told, velocity.tolist())
 
     @torch.inference_mode()  # not around the pictures: whoever asks for them may be training
     def _step(self) -> list[float]:
@@ -112,7 +116,6 @@ class Film:
         actions = self.policy(self.env.get_observations()["policy"])
         check_actions(actions, self.env)
         self.env.step(actions)
-        assert self.env.last_step is not None
         state = self.env.last_step.state
         return torch.cat([state.velocity[0, :2], state.angular_velocity[0, 2:]]).tolist()
 

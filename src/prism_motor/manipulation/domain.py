@@ -239,10 +239,10 @@ class ManipulationDomain(Domain):
 
     def evaluation_table(self, found: Mapping[str, Sequence[Any]]) -> str:
         """Write conditions side by side."""
-        from prism_motor.manipulation.summary import summarise, table
+        from prism_motor.manipulation.summary import summarise, summary_table
 
         return (
-            table({condition: summarise(episodes) for condition, episodes in found.items()})
+            summary_table({condition: summarise(episodes) for condition, episodes in found.items()})
             + "\n\nSuccess with its 95 % Wilson interval; the rest are means over episodes. Errors "
             "are between the pose that\nan action commands and the pose that is reached. All "
             "episodes are of one trained policy: none of this says\nhow training seeds differ."
@@ -301,7 +301,7 @@ class _HandlingEvaluator:
             "files": EpisodeFiles(self.path, name, self.step),
         }
 
-        def finish(done: Any) -> None:
+        def finish(done: pool.JobResult[HandlingEpisode]) -> None:
             if done.result is not None:
                 note(done.result)
             report()
@@ -311,9 +311,9 @@ class _HandlingEvaluator:
             make_runner = partial(load_runner, self.path, self.step, **options)
         else:
             make_runner = partial(EpisodeRunner, self.policy, self.scene, **options)
-        episodes = [pool.EpisodeJob(task, initial_state=state) for (state,) in keys]
+        jobs = [pool.EpisodeJob(task, initial_state=state) for (state,) in keys]
         workers = self.evaluation.workers
-        pool.run_episodes(make_runner, episodes, workers=workers, on_done=finish)
+        pool.run_episodes(make_runner, jobs, workers=workers, on_done=finish)
 
     def close(self) -> None:
         """Free the simulator."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from prism_motor.reporting import Quantity, ReportSpec, Variant
+from prism_motor.reporting import Execution, Quantity, ReportSpec
 from prism_motor.statistics.claims import Measure
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ class HandlingReport(ReportSpec):
         """Return what a video of a run shows."""
         return f"{config.arm}, {config.preset}, {config.task.name}, seed {config.seed}"
 
-    def variant(self, protocol: Mapping[str, Any]) -> Variant:
+    def execution(self, protocol: Mapping[str, Any]) -> Execution:
         """Return the corrector and the stiffness of an evaluation."""
         corrector, stiffness = protocol["corrector"], protocol.get("stiffness")
-        return Variant(
+        return Execution(
             "" if corrector == "none" else corrector,
             "" if stiffness is None else f"Kp {stiffness:g}",
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from prism_motor._errors import InputError
 from prism_motor.arms import arm_order
 from prism_motor.domains import DOMAINS, Domain
 from prism_motor.report.collect import CampaignPlan, RunCollection, RunRecord
-from prism_motor.reporting import PLAIN, ReportSpec, Variant
+from prism_motor.reporting import PLAIN, Execution, ReportSpec
 from prism_motor.runs.configs import find_differences, flatten
 
 _SHOWN = 3
@@ -47,17 +47,17 @@ class ArmRuns:
         return {seed: run for seed, run in self.runs.items() if run.finished}
 
     @property
-    def variants(self) -> list[Variant]:
+    def executions(self) -> list[Execution]:
         """Ways in which its finished policies were executed; the plain one if not at all."""
-        found = {one.variant for run in self.finished.values() for one in run.evaluations}
+        found = {one.execution for run in self.finished.values() for one in run.evaluations}
         return sorted(found) or [PLAIN]
 
-    def missing(self, condition: str, variant: Variant = PLAIN) -> list[int]:
+    def missing(self, condition: str, execution: Execution = PLAIN) -> list[int]:
         """Return the planned seeds without a finished training or an evaluation."""
         return [
             seed
             for seed in self.planned
-            if seed not in self.finished or not self.runs[seed].episodes(condition, variant)
+            if seed not in self.finished or not self.runs[seed].episodes(condition, execution)
         ]
 
 
@@ -84,13 +84,17 @@ class ReportSection:
         """All runs."""
         return [run for arm in self.arms for run in arm.runs.values()]
 
-    def reference(self, name: str | None = None) -> str:
+    def reference(self, name: str | None = None, among: Iterable[ArmRuns] | None = None) -> str:
         """Return the name of the arm to compare with.
 
         It is the one that is asked for if there is such an arm, else the first of the domain's
         references, else the name that is missing.
+
+        Args:
+            name: The arm that is asked for.
+            among: Arms that there are; default: all.
         """
-        names = {arm.name for arm in self.arms if arm.runs}
+        names = {arm.name for arm in (self.arms if among is None else among) if arm.runs}
         wanted = [*([self.domain.arm_name(name)] if name else []), *self.spec.references]
         return next((one for one in wanted if one in names), wanted[0])
 
@@ -183,7 +187,7 @@ def _not_alike(title: str, arms: Sequence[ArmRuns]) -> list[str]:
         scopes: dict[str, list[str]] = {}
         for one in sorted(run.evaluations, key=lambda one: one.seed):
             scope = run.spec.scope(one.protocol, one.episodes)
-            where = one.variant.label(one.condition)
+            where = one.execution.label(one.condition)
             scopes.setdefault(where, []).append(f"seed {one.seed}: {scope}")
         for where, listed in scopes.items():
             found.setdefault(where, set()).add(", ".join(listed))

@@ -10,7 +10,7 @@ from typing import Any
 from prism_motor.report.collect import CampaignPlan, RunRecord
 from prism_motor.report.curves import ChapterCurves, make_chapter_curves
 from prism_motor.report.results import SectionResults
-from prism_motor.report.sentences import Finding, findings
+from prism_motor.report.sentences import Sentence, findings
 from prism_motor.report.tables import (
     Cell,
     Table,
@@ -32,7 +32,7 @@ class Chapter:
     """What it is about."""
     task: bool
     """Whether it is about a single task with its runs."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Sentence, ...]
     """What was found, as sentences."""
     main: Table | None
     """The plain condition; ``None`` before any evaluation."""
@@ -205,7 +205,7 @@ def _tuning_table(data: dict[str, Any], plan: CampaignPlan) -> Table:
             setting = ", ".join(
                 f"{key.rpartition('.')[2]} {value}" for key, value in tried["setting"].items()
             )
-            number = blank() if score is None else Cell(f"{score:.2f}")
+            number = blank() if score is None else Cell(f"{score:.{2 if abs(score) >= 1 else 4}f}")
             label = plan.domain.arm_name(name)
             rows.append((Cell(label), Cell(setting), number, Cell("chosen" if chosen else "")))
     seeds = ", ".join(map(str, data["seeds"]))

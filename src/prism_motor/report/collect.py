@@ -11,7 +11,7 @@ from typing import Any
 
 from prism_motor._errors import InputError, PrismError
 from prism_motor.domains import Domain, domain_of
-from prism_motor.reporting import PLAIN, ReportSpec, Variant
+from prism_motor.reporting import PLAIN, Execution, ReportSpec
 from prism_motor.runs import RunError, to_dict
 from prism_motor.runs.layout import (
     CAMPAIGN,
@@ -29,7 +29,7 @@ class StoredEvaluation:
 
     condition: str
     """Name of the condition."""
-    variant: Variant
+    execution: Execution
     """How the policy was executed."""
     seed: int
     """Evaluation seed."""
@@ -90,12 +90,12 @@ class RunRecord:
         """Its settings as plain data."""
         return to_dict(self.config)
 
-    def episodes(self, condition: str, variant: Variant = PLAIN) -> list[dict[str, Any]]:
+    def episodes(self, condition: str, execution: Execution = PLAIN) -> list[dict[str, Any]]:
         """Return all episodes under a condition."""
         return [
             episode
             for one in self.evaluations
-            if (one.condition, one.variant) == (condition, variant)
+            if (one.condition, one.execution) == (condition, execution)
             for episode in one.episodes
         ]
 
@@ -246,7 +246,7 @@ def _read_evaluations(
             found.append(
                 StoredEvaluation(
                     condition=data["condition"]["name"],
-                    variant=spec.variant(data["protocol"]),
+                    execution=spec.execution(data["protocol"]),
                     seed=data["evaluation_seed"],
                     checkpoint=data["checkpoint"],
                     policy_sha256=data["policy_sha256"],
@@ -266,7 +266,7 @@ def _of_newest(
     """Return the evaluations of the newest checkpoint, all of the same weights."""
     kept = [one for one in found if one.checkpoint == updates]
     notes += [
-        f"{name}: {one.variant.label(one.condition)}, seed {one.seed}, was evaluated after "
+        f"{name}: {one.execution.label(one.condition)}, seed {one.seed}, was evaluated after "
         f"{one.checkpoint} updates and is left out, because the run has {updates}."
         for one in found
         if one.checkpoint != updates

@@ -26,7 +26,7 @@ class ChapterCurves:
     """Colours by label of the arm."""
     twins: set[str]
     """Labels that share a colour with one before; their lines are dashed."""
-    rows: tuple[tuple[Chart, ...], ...]
+    rows: list[list[Chart]]
     """Charts, one row per axis."""
 
 
@@ -40,8 +40,10 @@ def make_chapter_curves(section: ReportSection) -> ChapterCurves | None:
             for quantity in section.spec.curves
             if (curves := make_curves(section, quantity, axis))
         ]
-        rows += [tuple(drawn)] if drawn else []
-    return ChapterCurves(colours, twin_labels(colours), tuple(rows)) if rows else None
+        rows += [drawn] if drawn else []
+    if all(len(row) == 1 for row in rows):  # a single quantity: its axes stand side by side
+        rows = [[chart for row in rows for chart in row]] if rows else []
+    return ChapterCurves(colours, twin_labels(colours), rows) if rows else None
 
 
 def _colours(arms: Sequence[ArmRuns]) -> dict[str, str]:

@@ -50,7 +50,7 @@ def escape(text: str) -> str:
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
 
 
-def text_table(table: Table) -> str:
+def terminal_table(table: Table) -> str:
     """Return a table for a terminal, turned: its rows, such as arms, stand side by side."""
     lines = [[table.columns[0], *(row[0].text for row in table.rows)]]
     for index, heading in enumerate(table.columns[1:], start=1):

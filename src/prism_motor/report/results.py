@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from prism_motor.report.arms import ArmRuns, ReportSection
-from prism_motor.reporting import ReportSpec, Variant
+from prism_motor.reporting import Execution, ReportSpec
 from prism_motor.statistics import (
     Claim,
     Estimate,
@@ -48,7 +48,7 @@ class ResultRow:
     """What it is called; unique."""
     arm: ArmRuns
     """Its trainings."""
-    variant: Variant
+    execution: Execution
     """How its policies were executed."""
     reference: str | None
     """Label of the row that it is compared with."""
@@ -112,7 +112,7 @@ def compute(section: ReportSection, reference: str | None = None) -> SectionResu
             episodes = {
                 seed: found
                 for seed, run in row.arm.finished.items()
-                if (found := run.episodes(condition, row.variant))
+                if (found := run.episodes(condition, row.execution))
             }
             if episodes:
                 rates[row.label, condition] = {s: _rate(e, spec) for s, e in episodes.items()}
@@ -132,12 +132,15 @@ def compute(section: ReportSection, reference: str | None = None) -> SectionResu
     )  # fmt: skip
 
 
-def combine(title: str, parts: Sequence[SectionResults]) -> SectionResults | None:
+def combine(
+    title: str, parts: Sequence[SectionResults], reference: str | None = None
+) -> SectionResults | None:
     """Average over tasks: for every training seed and row that has all of them.
 
     Args:
         title: What they are called together.
         parts: One per task, of the same domain.
+        reference: Name of the arm that others are compared with; default: the domain's.
 
     Returns:
         The numbers, or ``None`` if no row was evaluated on all tasks.
@@ -158,7 +161,14 @@ def combine(title: str, parts: Sequence[SectionResults]) -> SectionResults | Non
     if not plain:
         return None
     # Only rows that are left can be compared.
-    rows = tuple(row for row in parts[0].rows if row.label in plain)
+    section = parts[0].section
+    assert section is not None
+    left = [row for row in parts[0].rows if row.label in plain]
+    chosen = section.reference(reference, [row.arm for row in left])
+    rows = tuple(
+        replace(row, reference=_reference_label(section, row.arm, row.execution, chosen))
+        for row in left
+    )
     means = {key: seeds for key, seeds in means.items() if key.label in plain}
     rates: Rates = {}
     for key, seeds in means.items():
@@ -171,7 +181,7 @@ def combine(title: str, parts: Sequence[SectionResults]) -> SectionResults | Non
         for label, key in plain.items()
     }
     return SectionResults(
-        spec, title, parts[0].reference, rows, conditions, means, rates,
+        spec, title, chosen, rows, conditions, means, rates,
         *_make_claims(spec, rows, conditions, means),
         section=None, over_tasks=over_tasks,
     )  # fmt: skip
@@ -191,26 +201,34 @@ def compute_all(
     for (_, group), parts in groups.items():
         evaluated = [part for part in parts if part.means]
         if len(evaluated) > 1:
-            together = combine(f"All {len(evaluated)} tasks together, {group}", evaluated)
+            title = f"All {len(evaluated)} tasks together, {group}"
+            together = combine(title, evaluated, reference)
             found += [together] if together else []
         found += parts
     return found
 
 
 def _make_rows(section: ReportSection, reference: str) -> tuple[ResultRow, ...]:
-    """Return one row per arm and way of execution, plain ones first.
-
-    What was added to a policy is compared with the same policy without it, other arms with the
-    reference; always under the same setting.
-    """
+    """Return one row per arm and way of execution, plain ones first."""
     found = []
     for place, arm in enumerate(section.arms):
-        for variant in arm.variants:
-            base = arm if variant.added else section.reference_of(arm, reference)
-            other = variant._replace(added="").label(base.label) if base else None
-            row = ResultRow(variant.label(arm.label), arm, variant, other)
-            found.append(((bool(variant.setting), bool(variant.added), place, variant), row))
+        for execution in arm.executions:
+            other = _reference_label(section, arm, execution, reference)
+            row = ResultRow(execution.label(arm.label), arm, execution, other)
+            found.append(((bool(execution.setting), bool(execution.added), place, execution), row))
     return tuple(row for _, row in sorted(found, key=lambda pair: pair[0]))
+
+
+def _reference_label(
+    section: ReportSection, arm: ArmRuns, execution: Execution, reference: str
+) -> str | None:
+    """Return the label of what a row is compared with, always under the same setting.
+
+    What was added to a policy is compared with the same policy without it, other arms with the
+    reference.
+    """
+    base = arm if execution.added else section.reference_of(arm, reference)
+    return execution._replace(added="").label(base.label) if base else None
 
 
 def _conditions_of(section: ReportSection) -> tuple[str, ...]:

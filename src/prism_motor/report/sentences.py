@@ -8,8 +8,8 @@ from prism_motor._console import count
 from prism_motor.report.results import Key, SectionResults
 from prism_motor.statistics import Claim, write_p
 
-Finding = tuple[str, str]
-"""A subject and what was found about it; the pair reads as a sentence."""
+Sentence = tuple[str, str]
+"""A subject and what was found about it, which are read together."""
 
 
 def summarise_runs(all_results: Sequence[SectionResults]) -> str:
@@ -44,7 +44,7 @@ def summarise_runs(all_results: Sequence[SectionResults]) -> str:
     return text
 
 
-def findings(results: SectionResults) -> list[Finding]:
+def findings(results: SectionResults) -> list[Sentence]:
     """Return one finding per comparison, then how arms behave, then the other conditions."""
     found = compared(results.claims)
     if not found and results.section:
@@ -52,7 +52,7 @@ def findings(results: SectionResults) -> list[Finding]:
     return found + [one for one in (_portraits(results), _other_conditions(results)) if one]
 
 
-def compared(claims: Sequence[Claim]) -> list[Finding]:
+def compared(claims: Sequence[Claim]) -> list[Sentence]:
     """Return one finding per arm that is compared."""
     pairs = dict.fromkeys((claim.arm, claim.reference) for claim in claims)
     return [
@@ -61,7 +61,7 @@ def compared(claims: Sequence[Claim]) -> list[Finding]:
     ]
 
 
-def _comparison(claims: Sequence[Claim]) -> Finding:
+def _comparison(claims: Sequence[Claim]) -> Sentence:
     tested = [claim for claim in claims if claim.comparison is not None]
     subject = f"{claims[0].arm} against {claims[0].reference}:"
     if not tested or tested[0].comparison is None:
@@ -113,7 +113,7 @@ def _why_none(results: SectionResults) -> str:
     )
 
 
-def _portraits(results: SectionResults) -> Finding | None:
+def _portraits(results: SectionResults) -> Sentence | None:
     """Say how the arms behave, where the domain has something to say beside comparisons."""
     spec, parts = results.spec, []
     for row in results.rows:
@@ -128,7 +128,7 @@ def _portraits(results: SectionResults) -> Finding | None:
     return (subject, f" {'; '.join(parts)}.") if parts else None
 
 
-def _other_conditions(results: SectionResults) -> Finding | None:
+def _other_conditions(results: SectionResults) -> Sentence | None:
     claims = [c for c in results.other_claims if c.comparison is not None]
     if not any(claim.comparison and claim.comparison.interval for claim in claims):
         return None

@@ -253,7 +253,7 @@ def _seeds(results: SectionResults, row: ResultRow) -> str:
     if results.section is None:
         found = results.means.get(Key(row.label, spec.plain, spec.rate.field), {})
         return count(len(found), "seed") + episodes
-    planned, missing = row.arm.planned, row.arm.missing(spec.plain, row.variant)
+    planned, missing = row.arm.planned, row.arm.missing(spec.plain, row.execution)
     there = len(planned) - len(missing)
     if not missing:
         return count(there, "seed") + episodes

@@ -178,10 +178,10 @@ def _row(results: SectionResults, label: str) -> dict[str, Any]:
     return {
         "label": label,
         "name": row.arm.name,
-        "variant": row.variant._asdict(),
+        "execution": row.execution._asdict(),
         "parameters": row.arm.parameters,
         "planned_seeds": [] if together else list(row.arm.planned),
-        "missing_seeds": [] if together else row.arm.missing(spec.plain, row.variant),
+        "missing_seeds": [] if together else row.arm.missing(spec.plain, row.execution),
         "conditions": found,
         "over_all_conditions": {
             field: _estimate(value)
@@ -236,7 +236,7 @@ def _run(run: RunRecord) -> dict[str, Any]:
         "evaluations": [
             {
                 "condition": one.condition,
-                "variant": one.variant._asdict(),
+                "execution": one.execution._asdict(),
                 "evaluation_seed": one.seed,
                 "checkpoint": one.checkpoint,
                 "policy_sha256": one.policy_sha256,

@@ -17,7 +17,7 @@ import numpy as np
 
 from prism_motor._errors import InputError
 from prism_motor.sim.robots.robot import Robot
-from prism_motor.sim.scene import build_model, import_mujoco
+from prism_motor.sim.scene import build_model, colliding_geoms, import_mujoco
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class RolloutEngine:
         timestep: Physics step, s.
         substeps: Physics steps per call of :meth:`step`.
         threads: Simulation threads.
-        dynamics: Friction and masses per environment.
+
+    Friction and masses are those of the model until :meth:`set_dynamics` gives others.
 
     Attributes:
         qpos: Positions, (N, 7 + joints): base position, base quaternion wxyz, joint angles.
@@ -71,7 +72,6 @@ class RolloutEngine:
         timestep: float,
         substeps: int,
         threads: int = 1,
-        dynamics: Dynamics | None = None,
     ) -> None:
         mujoco = import_mujoco()
         from mujoco import rollout
@@ -104,11 +104,15 @@ class RolloutEngine:
         self._damping = np.array([joint.damping for joint in robot.joints])
         self.torque_limit = self.model.actuator_forcerange[:, 1].copy()
         self._moving = np.arange(num_envs)
-        self.set_dynamics(dynamics or Dynamics())
+        self._soles = colliding_geoms(self.model, robot.feet)
+        self._base = self.model.body(robot.base).id
+        self._models = [self.model] * num_envs
+        self.friction = np.full(num_envs, self.model.geom_friction[self._soles, 0].mean())
+        self.base_mass = np.zeros(num_envs)
+        self._step_batch = self._batch(self._moving, self.substeps)
 
     def set_dynamics(self, dynamics: Dynamics) -> None:
         """Give every environment its friction and masses; keeps the state."""
-        self.dynamics = dynamics
         self.friction, self.base_mass, scale = (
             np.broadcast_to(np.asarray(value, dtype=float), (self.num_envs,))
             for value in (dynamics.friction, dynamics.base_mass, dynamics.mass_scale)
@@ -129,9 +133,8 @@ class RolloutEngine:
                 f"Dynamics: friction and mass_scale must be positive, got {friction} and {scale}."
             )
         model = copy.copy(self.model)
-        soles = [i for i in range(model.ngeom) if "_sole_" in model.geom(i).name]
-        model.geom_friction[soles, 0] = friction
-        base = model.body(self.robot.base).id
+        model.geom_friction[self._soles, 0] = friction
+        base = self._base
         factor = 1 + added_mass / self.model.body_mass[base]
         if factor <= 0:
             raise InputError(
@@ -215,6 +218,8 @@ class RolloutEngine:
 
     def sensors(self, names: tuple[str, ...]) -> np.ndarray:
         """Return the last readings of sensors of one dimension, (N, names, dim)."""
+        if not names:
+            return np.zeros((self.num_envs, 0, 3))
         if names not in self._columns:
             columns = [np.arange(self._readings.shape[1])[self._sensors[name]] for name in names]
             self._columns[names] = np.concatenate(columns)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 
-from prism_motor.sim.robots.mjcf import ACCENT, DARK, LIGHT, text
+from prism_motor.sim.robots.primitives import ACCENT, DARK, LIGHT
 from prism_motor.sim.robots.robot import Robot
-from prism_motor.sim.scene import import_mujoco, scene_xml
+from prism_motor.sim.scene import compile_spec, import_mujoco, make_scene
 
 _SOURCES = {"g1": ("mjlab", "asset_zoo/robots/unitree_g1/xmls/g1.xml")}
 """Robot to the package that ships meshes of it and its model there."""
@@ -57,39 +56,40 @@ def picture_model(robot: Robot, *, primitives: bool = False) -> Any:
         robot: The robot.
         primitives: Draw our primitives even where meshes are installed.
     """
-    xml = scene_xml(robot, timestep=0.005)
+    spec = make_scene(robot, timestep=0.005)
     source = None if primitives else find_meshes(robot)
     if source is not None:
-        xml = _dress(xml, _pieces(robot, source))
-    return import_mujoco().MjModel.from_xml_string(xml)
+        _dress(spec, _pieces(spec, robot, source))
+    return compile_spec(spec, robot.name)
 
 
-def _dress(xml: str, pieces: list[_Piece]) -> str:
+def _dress(spec: Any, pieces: list[_Piece]) -> None:
     """Replace the primitives of a model that are only seen by meshes."""
-    root = ElementTree.fromstring(xml)
-    assets = ElementTree.SubElement(root, "asset")
-    bodies = {body.get("name"): body for body in root.iter("body")}
-    for body in bodies.values():
-        for geom in body.findall("geom[@class='visual']"):
-            body.remove(geom)
+    mujoco = import_mujoco()
+    for geom in spec.geoms:
+        if geom.classname.name == "visual":
+            spec.delete(geom)
+    looks = spec.find_default("visual")
     for index, piece in enumerate(pieces):
         name = f"picture_{index}"
-        ElementTree.SubElement(assets, "mesh", {"name": name, "file": str(piece.file)})
-        pose = {"pos": text(tuple(piece.position)), "quat": text(tuple(piece.quaternion))}
-        looks = {"class": "visual", "type": "mesh", "mesh": name, "rgba": piece.colour}
-        ElementTree.SubElement(bodies[piece.body], "geom", looks | pose)
-    return ElementTree.tostring(root, encoding="unicode")
+        spec.add_mesh(name=name, file=str(piece.file))
+        spec.body(piece.body).add_geom(
+            looks, type=mujoco.mjtGeom.mjGEOM_MESH, meshname=name, pos=piece.position,
+            quat=piece.quaternion, rgba=[float(part) for part in piece.colour.split()],
+        )  # fmt: skip
 
 
-def _pieces(robot: Robot, source: Path) -> list[_Piece]:
+def _pieces(spec: Any, robot: Robot, source: Path) -> list[_Piece]:
     """Place every mesh of a foreign model on the one of our bodies that carries it.
 
     Their bodies are called as ours with ``_link`` behind it. What is no body of ours (waist, arms)
     is locked to the next one below it, in the pose where all joints are zero, as in our model.
     """
+    from scipy.spatial.transform import Rotation
+
     mujoco = import_mujoco()
     files = _mesh_files(source)
-    ours = {body.get("name", "") for body in ElementTree.fromstring(robot.xml).iter("body")}
+    ours = {body.name for body in spec.bodies}
     model = mujoco.MjModel.from_xml_path(str(source))
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
@@ -102,7 +102,8 @@ def _pieces(robot: Robot, source: Path) -> list[_Piece]:
             continue  # part of their scene, not of the robot
         name = model.body(body).name.removesuffix("_link")
         # MuJoCo has moved the vertices into a frame of their own, and will do so again.
-        turn = data.geom_xmat[geom].reshape(3, 3) @ _matrix(model.mesh_quat[mesh]).T
+        moved = Rotation.from_quat(np.roll(model.mesh_quat[mesh], -1)).as_matrix()
+        turn = data.geom_xmat[geom].reshape(3, 3) @ moved.T
         place = data.geom_xpos[geom] - turn @ model.mesh_pos[mesh]
         base = data.xmat[body].reshape(3, 3)
         pieces.append(
@@ -110,7 +111,7 @@ def _pieces(robot: Robot, source: Path) -> list[_Piece]:
                 body=name,
                 file=files[model.mesh(mesh).name],
                 position=base.T @ (place - data.xpos[body]),
-                quaternion=_quaternion(base.T @ turn),
+                quaternion=np.roll(Rotation.from_matrix(base.T @ turn).as_quat(), 1),
                 colour=ACCENT if name in robot.feet else _shade(model, int(geom)),
             )
         )
@@ -119,10 +120,9 @@ def _pieces(robot: Robot, source: Path) -> list[_Piece]:
 
 def _mesh_files(source: Path) -> dict[str, Path]:
     """Return the files of a model's meshes by name."""
-    root = ElementTree.parse(source).getroot()
-    compiler = root.find("compiler")
-    folder = source.parent / ("" if compiler is None else compiler.get("meshdir", ""))
-    return {mesh.get("name", ""): folder / mesh.get("file", "") for mesh in root.iter("mesh")}
+    spec = import_mujoco().MjSpec.from_file(str(source))
+    folder = source.parent / spec.meshdir
+    return {mesh.name or Path(mesh.file).stem: folder / mesh.file for mesh in spec.meshes}
 
 
 def _shade(model: Any, geom: int) -> str:
@@ -130,15 +130,3 @@ def _shade(model: Any, geom: int) -> str:
     material = model.geom_matid[geom]
     rgba = model.geom_rgba[geom] if material < 0 else model.mat_rgba[material]
     return DARK if rgba[:3].mean() < 0.5 else LIGHT
-
-
-def _matrix(quaternion: np.ndarray) -> np.ndarray:
-    matrix = np.empty(9)
-    import_mujoco().mju_quat2Mat(matrix, quaternion)
-    return matrix.reshape(3, 3)
-
-
-def _quaternion(matrix: np.ndarray) -> np.ndarray:
-    quaternion = np.empty(4)
-    import_mujoco().mju_mat2Quat(quaternion, matrix.ravel())
-    return quaternion

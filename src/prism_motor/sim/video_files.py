@@ -48,7 +48,7 @@ class _Gif:
 
 
 FORMATS: dict[str, Callable[[Path, float], Any]] = {".mp4": _mp4, ".gif": _Gif}
-"""Writers by file name extension, called with a file and pictures a second."""
+"""Writers by file name extension, called with a file and pictures per second."""
 
 
 def check_file(file: Path) -> None:
@@ -65,7 +65,7 @@ def write_video(file: Path, pictures: Iterable[np.ndarray], rate: float) -> None
     Args:
         file: Where to; .mp4 or .gif.
         pictures: Arrays (height, width, 3), with even sides for MP4.
-        rate: Pictures a second.
+        rate: Pictures per second.
     """
     check_file(file)
     temporary = file.with_name(f".{file.stem}.{os.getpid()}{file.suffix.lower()}")

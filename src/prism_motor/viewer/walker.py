@@ -15,8 +15,8 @@ from prism_motor.locomotion.commands import HeldCommands
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import Policy, check_actions
+from prism_motor.locomotion.state import has_fallen
 from prism_motor.locomotion.task import TaskConfig, TerminationConfig
-from prism_motor.locomotion.terminations import has_fallen
 from prism_motor.sim.engine import Dynamics
 
 REMEMBERED = 10.0
@@ -84,8 +84,8 @@ class Walker:
     ) -> None:
         self.name, self.policy, self.task, self.colour, self.seed = name, policy, task, colour, seed
         calm = find_condition("nominal").apply(task)
-        # Nobody learns here; one reward term is the fewest that an environment has.
-        rewards = replace(calm.rewards, weights=calm.rewards.weights[:1])
+        # Nobody learns here: no rewards, so their terms need not be known.
+        rewards = replace(calm.rewards, weights={}, parameters={})
         self.env = VelocityEnv(
             replace(calm, terminations=_ENDLESS, rewards=rewards), num_envs=1, seed=seed
         )

@@ -14,7 +14,7 @@ def test_names_follow_the_observation_index_by_index(preset):
     names = name_inputs(task)
     assert len(names) == env.get_observations()["policy"].shape[1]
     joints = [joint.name for joint in env.robot.joints]
-    assert [name.key for name in names] == actor_names(joints, task.observations.actor_frames)
+    assert [name.key for name in names] == actor_names(task)
     layout = [("gait clock", part) for part in ("sin", "cos")]
     layout += [("command", part) for part in ("forward", "sideways", "yaw")]
     for group in ("joint position", "joint velocity", "last action"):

@@ -11,7 +11,6 @@ from torch import Tensor
 from prism_motor.analysis.explain.products import Products
 from prism_motor.locomotion.observations import actor_names
 from prism_motor.locomotion.task import TaskConfig
-from prism_motor.sim.robots import make_robot
 
 _KEYS = {
     "gait clock": ("clock_sin", "clock_cos"),
@@ -63,8 +62,7 @@ class InputName:
 
 def name_inputs(task: TaskConfig) -> list[InputName]:
     """Name every actor input of a task, in the order of the observation."""
-    joints = [joint.name for joint in make_robot(task.robot).joints]
-    return [_parse(key) for key in actor_names(joints, task.observations.actor_frames)]
+    return [_parse(key) for key in actor_names(task)]
 
 
 def _parse(key: str) -> InputName:

@@ -1,19 +1,41 @@
-"""Robot models of our own making: primitive geometry, no mesh files."""
+"""Robots by name: two of our own making, from primitive geometry, and those that users register."""
 
+import functools
 from collections.abc import Callable
 
-from prism_motor.nn.checks import check_choice
+from prism_motor._errors import InputError
+from prism_motor._registry import Registry
 from prism_motor.sim.robots.g1 import g1
 from prism_motor.sim.robots.quadruped import quadruped
 from prism_motor.sim.robots.robot import JointSpec, Robot
 
-ROBOTS: dict[str, Callable[[], Robot]] = {"g1": g1, "quadruped": quadruped}
-"""Robots by name."""
+ROBOTS: Registry[Callable[[], Robot]] = Registry("robot", {"g1": g1, "quadruped": quadruped})
+"""Functions that build robots, by name."""
 
 
 def make_robot(name: str) -> Robot:
     """Build a robot by name."""
-    return ROBOTS[check_choice("robot", name, ROBOTS)]()
+    robot = _build(ROBOTS[name])
+    if robot.name != name:
+        raise InputError(
+            f"The robot registered as {name!r} calls itself {robot.name!r}; use one name."
+        )
+    return robot
 
 
-__all__ = ["ROBOTS", "JointSpec", "Robot", "make_robot"]
+@functools.cache  # meshes take seconds to read
+def _build(factory: Callable[[], Robot]) -> Robot:
+    return factory()
+
+
+def register_robot(name: str, factory: Callable[[], Robot]) -> None:
+    """Make a robot of one's own known by its name.
+
+    Args:
+        name: How tasks refer to it.
+        factory: Builds it; called in every process that needs the robot.
+    """
+    ROBOTS.register(name, factory)
+
+
+__all__ = ["ROBOTS", "JointSpec", "Robot", "make_robot", "register_robot"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from prism_motor.sim.robots.mjcf import (
+from prism_motor.sim.robots.primitives import (
     ACCENT,
     DARK,
     LIGHT,
@@ -102,7 +102,7 @@ def g1() -> Robot:
     names = list(_DRIVES)
     return Robot(
         name="g1",
-        xml=document("g1", _pelvis(), joints),
+        xml=document("g1", _pelvis()),
         joints=joints,
         base="pelvis",
         feet=("left_ankle_roll", "right_ankle_roll"),

@@ -1,4 +1,4 @@
-"""A twelve-kilogram quadruped with three joints a leg, of our own design.
+"""A twelve-kilogram quadruped with three joints per leg, of our own design.
 
 Hip roll (abduction), hip pitch and knee per leg; knees point backward. Legs come in the order front
 left, front right, rear left, rear right, so that feet form left-right pairs. Every link weighs and
@@ -8,7 +8,7 @@ images.
 
 from __future__ import annotations
 
-from prism_motor.sim.robots.mjcf import (
+from prism_motor.sim.robots.primitives import (
     ACCENT,
     DARK,
     LIGHT,
@@ -54,7 +54,7 @@ def quadruped() -> Robot:
     joints = tuple(JointSpec(f"{leg}_{name}", *_DRIVES[name]) for leg in _LEGS for name in _DRIVES)
     return Robot(
         name="quadruped",
-        xml=document("quadruped", _trunk(), joints),
+        xml=document("quadruped", _trunk()),
         joints=joints,
         base="trunk",
         feet=tuple(f"{leg}_foot" for leg in _LEGS),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +12,9 @@ from prism_motor._errors import InputError
 
 TORQUE_FRACTION = 0.85
 """Share of a motor's limit that the controller may use."""
+
+PerJoint = float | Mapping[str, float]
+"""One value for all joints, or values by joint name."""
 
 
 @dataclass(frozen=True)
@@ -35,38 +40,98 @@ class JointSpec:
 
 @dataclass(frozen=True)
 class Robot:
-    """A legged robot: its model and the names that tasks refer to."""
+    """A legged robot: its model and the names that tasks refer to.
+
+    Simulation, sensors and position servos are added to the model by
+    :func:`prism_motor.sim.scene.make_scene`.
+    """
 
     name: str
     """How users call it."""
-    xml: str
-    """The MJCF model, with position actuators in joint order."""
     joints: tuple[JointSpec, ...]
-    """Actuated joints in policy order."""
+    """Actuated joints in policy order, which is the order of the model."""
     base: str
     """Body that carries the free joint."""
     feet: tuple[str, ...]
-    """Foot bodies, whose frame origins are tracked, in left-right pairs."""
-    knees: tuple[str, ...]
-    """Knee bodies, same order as the feet."""
+    """Foot bodies, whose frame origins are tracked; in left-right pairs where there are pairs."""
     foot_offset: float
     """Height of the foot frame above the sole, m."""
     stand_height: float
     """Height of the base above the ground in the default pose, m."""
-    mirror: tuple[int, ...]
-    """Which joint each joint becomes under left-right mirroring."""
-    mirror_sign: tuple[int, ...]
+    knees: tuple[str, ...] = ()
+    """Knee bodies, same order as the feet."""
+    mirror: tuple[int, ...] | None = None
+    """Which joint each joint becomes under left-right mirroring; ``None`` if that is unknown."""
+    mirror_sign: tuple[int, ...] | None = None
     """Sign of the angle under mirroring: roll and yaw flip."""
+    xml: str = ""
+    """The model as MJCF, unless it is in a file."""
+    file: str = ""
+    """The MJCF file of the model; meshes and includes are found from there."""
+    locked: tuple[tuple[str, float], ...] = ()
+    """Joints of the model that are held at an angle (rad), as if they were welded."""
+
+    @classmethod
+    def from_mjcf(
+        cls,
+        path: str | Path,
+        *,
+        name: str,
+        feet: tuple[str, ...],
+        base: str | None = None,
+        knees: tuple[str, ...] = (),
+        joints: tuple[str, ...] | None = None,
+        default_pose: Mapping[str, float] | str | None = None,
+        stiffness: PerJoint | None = None,
+        damping: PerJoint | None = None,
+        effort: PerJoint | None = None,
+        mirror: Mapping[str, str] | None = None,
+    ) -> Robot:
+        """Read a robot from any MJCF file.
+
+        Joint names, their order, ranges, gains and torque limits come from the model, which is
+        checked; what it lacks is given here. Motors become position servos with these gains.
+
+        Args:
+            path: The file. Meshes and includes are found relative to it.
+            name: How users call the robot.
+            feet: Bodies that walk on the ground, e.g. ``("left_foot", "right_foot")``; pairs of
+                left and right after one another.
+            base: Body that carries the free joint; found if not given.
+            knees: Knee bodies, in the order of the feet; only the ``knee_distance`` reward asks.
+            joints: Joints that the policy moves, in any order; all by default. The others are held
+                at their angle of the default pose.
+            default_pose: Joint angles (rad) by name, zero for the rest, or the name of a keyframe;
+                the model's initial pose by default.
+            stiffness: Proportional gain, N m/rad; by default that of the model's position servos.
+            damping: Derivative gain, N m s/rad; likewise.
+            effort: Torque limit of the motors, N m; by default that of the model's actuators. The
+                controller uses up to 85 % of it.
+            mirror: What each joint becomes under left-right mirroring, with ``-`` before the name
+                if the angle changes its sign: ``{"left_knee": "right_knee", "waist": "-waist"}``.
+        """
+        from prism_motor.sim.mjcf import read_robot
+
+        return read_robot(
+            Path(path), name=name, feet=tuple(feet), base=base, knees=tuple(knees), joints=joints,
+            default_pose=default_pose, stiffness=stiffness, damping=damping, effort=effort,
+            mirror=mirror,
+        )  # fmt: skip
 
     @property
     def default_pose(self) -> np.ndarray:
         """Default joint angles in policy order."""
         return np.array([joint.default for joint in self.joints])
 
+    @property
+    def joint_names(self) -> list[str]:
+        """Names of the joints in policy order."""
+        return [joint.name for joint in self.joints]
+
     def indices(self, *parts: str) -> list[int]:
         """Return the joints whose name contains any of ``parts``, in policy order."""
         found = [i for i, j in enumerate(self.joints) if any(part in j.name for part in parts)]
         if not found:
-            names = ", ".join(joint.name for joint in self.joints)
+            names = ", ".join(self.joint_names)
             raise InputError(f"No joint of {self.name} is called {' or '.join(parts)}: {names}.")
         return found

@@ -4,59 +4,7 @@ import pytest
 import torch
 
 from prism_motor.locomotion.commands import Commands, HeldCommands, wrap
-from prism_motor.locomotion.gait import Gait
 from prism_motor.locomotion.task import CommandConfig
-from prism_motor.locomotion.tasks import TASKS
-from prism_motor.sim.robots import make_robot
-
-DEFAULT = torch.from_numpy(make_robot("g1").default_pose).float()
-
-
-def gait(preset="g1"):
-    return Gait(TASKS[preset].gait, DEFAULT, 0.01)
-
-
-def test_stance_mask_over_one_cycle():
-    stance = gait().stance(torch.arange(64))
-    both = stance.all(-1)
-    assert both.nonzero().squeeze(-1).tolist() == [0, 1, 31, 32, 33, 63]
-    assert (stance[:, 0] & ~both).sum() == 29
-    assert (stance[:, 1] & ~both).sum() == 29
-    assert stance.any(-1).all()
-
-
-def test_clock_is_sine_and_cosine_of_the_phase():
-    steps = torch.tensor([0, 16, 32, 100])
-    clock = gait().clock(steps)
-    for k, (s, c) in zip(steps.tolist(), clock.tolist(), strict=True):
-        angle = 2 * math.pi * k * 0.01 / 0.64
-        assert (s, c) == (
-            pytest.approx(math.sin(angle), abs=1e-5),
-            pytest.approx(math.cos(angle), abs=1e-5),
-        )
-
-
-def test_corrected_reference_lifts_the_swing_leg_from_the_default_pose():
-    reference = gait().reference(torch.tensor([0, 16, 48]))  # sin = 0, 1, -1
-    torch.testing.assert_close(reference[0], DEFAULT)
-    lift = 0.316 * torch.tensor([-1.0, 0, 0, 2, -1, 0])
-    torch.testing.assert_close(reference[1] - DEFAULT, torch.cat([torch.zeros(6), lift]))
-    torch.testing.assert_close(reference[2] - DEFAULT, torch.cat([lift, torch.zeros(6)]))
-
-
-def test_literal_reference_keeps_humanoid_gyms_joints_and_signs():
-    reference = gait("paper").reference(torch.tensor([0, 16, 48]))
-    torch.testing.assert_close(reference[0], torch.zeros(12))
-    move = 0.17 * torch.tensor([0, 0, 1.0, 2, 1, 0])
-    torch.testing.assert_close(reference[1], torch.cat([torch.zeros(6), move]))  # right: positive
-    torch.testing.assert_close(reference[2], torch.cat([-move, torch.zeros(6)]))  # left: negative
-
-
-def test_reference_rests_in_double_support():
-    steps = torch.arange(64)
-    g = gait()
-    moving = (g.reference(steps) - DEFAULT).abs().sum(-1) > 0
-    assert torch.equal(moving, ~g.stance(steps).all(-1))
 
 
 def make_commands(count=20_000):

@@ -1,8 +1,6 @@
-"""Pieces of MJCF that all robots here are made of."""
+"""Pieces of MJCF that our own robots are made of."""
 
 from __future__ import annotations
-
-from prism_motor.sim.robots.robot import JointSpec
 
 Vector = tuple[float, ...]
 
@@ -40,24 +38,15 @@ def box(center: Vector, size: Vector, colour: str) -> str:
 
 
 def sole(name: str, center: Vector, radius: float) -> str:
-    """Return a sphere that touches the ground.
-
-    ``_sole_`` in the name is how friction finds it; its priority makes its friction count.
-    """
+    """Return a sphere that touches the ground; its priority makes its friction count."""
     return (
         f'<geom name="{name}" class="collision" type="sphere" size="{radius}" '
         f'pos="{text(center)}" priority="1" friction="1 0.005 0.0001"/>'
     )
 
 
-def document(name: str, base: str, joints: tuple[JointSpec, ...]) -> str:
-    """Return a complete model: one floating base and a position servo per joint."""
-    servos = "\n".join(
-        f'    <general name="{joint.name}" joint="{joint.name}" gainprm="{joint.stiffness}" '
-        f'biastype="affine" biasprm="0 {-joint.stiffness} {-joint.damping}" '
-        f'forcerange="{-joint.torque_limit} {joint.torque_limit}"/>'
-        for joint in joints
-    )
+def document(name: str, base: str) -> str:
+    """Return a complete model of one floating base; servos follow from the robot's joints."""
     return f"""
 <mujoco model="{name}">
   <compiler angle="radian" autolimits="true"/>
@@ -69,7 +58,4 @@ def document(name: str, base: str, joints: tuple[JointSpec, ...]) -> str:
   <worldbody>
 {base}
   </worldbody>
-  <actuator>
-{servos}
-  </actuator>
 </mujoco>"""

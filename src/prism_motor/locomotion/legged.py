@@ -1,0 +1,344 @@
+"""Many legged robots at once, in the form that rsl_rl trains on: the base of all tasks.
+
+The environment steps, resets, randomises, pushes, rewards and remembers. A task says what is seen
+(``blocks``), what happens (``prepare``, ``begin``, ``advance``) and when an episode ends
+(``has_fallen``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from prism_motor._errors import InputError
+from prism_motor._extras import missing_extra
+from prism_motor.locomotion.observations import LEGGED_FRAME, Block, Frame, History
+from prism_motor.locomotion.rewards import CONTACT_FORCE, LeggedStep, Rewards, check_rewards
+from prism_motor.locomotion.state import RobotState, has_fallen, read_state, rotation_matrix
+from prism_motor.locomotion.task import LeggedTaskConfig, Range
+from prism_motor.sim.engine import Dynamics, RolloutEngine
+from prism_motor.sim.robots import Robot, make_robot
+
+try:
+    from tensordict import TensorDict
+except ImportError as error:
+    raise missing_extra("prism_motor.locomotion", "locomotion", error) from error
+
+
+class LeggedEnv:
+    """A batch of legged robots with a task; implements rsl_rl's ``VecEnv``.
+
+    A task of one's own is a subclass, registered with
+    :func:`prism_motor.locomotion.task.register_task_kind`. It declares ``blocks`` and overrides
+    what it needs of ``prepare``, ``begin``, ``advance``, ``has_fallen``, ``make_step`` and
+    ``measure``; everything random comes from ``generator``.
+
+    Args:
+        config: The task.
+        num_envs: How many robots.
+        seed: Seed of everything random: dynamics, commands, noise, resets, pushes.
+        threads: Simulation threads.
+
+    Attributes:
+        state: Physical quantities of all robots now.
+        actions: Applied actions: now, one step ago, two steps ago; each (N, J).
+        contact: Which feet touch the ground, (N, F).
+        episode_length_buf: Control steps since each episode began.
+        last_step: What the last rewards were computed from, before any reset.
+        terminated: Environments that fell in the last step.
+        timed_out: Environments that reached the end of the episode in the last step.
+    """
+
+    device = "cpu"
+
+    config_type: ClassVar[type[LeggedTaskConfig]] = LeggedTaskConfig
+    """Dataclass of the tasks."""
+    blocks: ClassVar[tuple[Block, ...]] = LEGGED_FRAME
+    """What actor and critic see."""
+    saved: ClassVar[tuple[str, ...]] = ()
+    """Further tensors that later steps depend on, by attribute; they are part of checkpoints."""
+    offers: ClassVar[tuple[str, ...]] = ()
+    """What reward terms find in the task, of :data:`prism_motor.locomotion.rewards.NEEDS`."""
+
+    def __init__(
+        self, config: LeggedTaskConfig, num_envs: int, *, seed: int = 0, threads: int = 1
+    ) -> None:
+        self.cfg = config
+        self.num_envs = num_envs
+        self.robot = make_robot(config.robot)
+        self.check(config, self.robot)
+        self.num_actions = len(self.robot.joints)
+        self.max_episode_length = config.episode_steps
+        self.control_dt = config.simulation.control_dt
+        self.generator = torch.Generator().manual_seed(seed)
+        self.default_pose = torch.from_numpy(self.robot.default_pose).float()
+
+        self.engine = RolloutEngine(
+            self.robot,
+            num_envs,
+            timestep=config.simulation.timestep,
+            substeps=config.simulation.substeps,
+            threads=threads,
+        )
+        random = config.randomisation
+        self.set_dynamics(
+            Dynamics(
+                friction=self._uniform(random.friction, num_envs).double().numpy(),
+                base_mass=self._uniform(random.base_mass, num_envs).double().numpy(),
+                mass_scale=random.mass_scale,
+            )
+        )
+
+        self.rewards = Rewards(config.rewards, self.robot, num_envs, self._offers(self.robot))
+        view = config.observations
+        self.frame = Frame(self.blocks, view, self.robot)
+        self.noise = self.frame.noise()
+        self.actor_history = History(num_envs, view.actor_frames, self.frame.actor_size, view.clip)
+        self.critic_history = History(
+            num_envs, view.critic_frames, self.frame.critic_size, view.clip
+        )
+
+        self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long)
+        self.total_steps = 0
+        self.actions = [torch.zeros(num_envs, self.num_actions) for _ in range(3)]
+        self.last_dq = torch.zeros(num_envs, self.num_actions)
+        self.last_world_velocity = torch.zeros(num_envs, 6)
+        self.push = torch.zeros(num_envs, 5)
+        self.terminated = torch.zeros(num_envs, dtype=torch.bool)
+        self.timed_out = torch.zeros(num_envs, dtype=torch.bool)
+        self.last_step: Any = None
+        self.prepare()
+        self._reset(torch.arange(num_envs))
+        self.frame.check(self)
+        self._observe()
+
+    # What a task of one's own may override --------------------------------------------------------
+
+    @classmethod
+    def check(cls, config: LeggedTaskConfig, robot: Robot) -> None:
+        """Refuse a task that does not fit its robot, before anything is built."""
+        if config.actions.on_reference and "gait" not in cls.offers:
+            raise InputError(
+                "task.actions.on_reference adds actions to a gait's reference motion, and tasks "
+                f"of kind {config.kind!r} have no gait. Set it to false."
+            )
+        Frame(cls.blocks, config.observations, robot)
+        check_rewards(config.rewards, robot, cls._offers(robot))
+
+    def prepare(self) -> None:
+        """Make what the task needs of its own; called once, before the first episode."""
+
+    def begin(self, envs: Tensor) -> None:
+        """Begin new episodes in some environments, whose robots stand at their start."""
+
+    def advance(self) -> None:
+        """Follow the physics of a control step: ``state`` is new, rewards come next."""
+
+    def has_fallen(self) -> Tensor:
+        """Say which robots (N,) have failed, so that their episodes end."""
+        return has_fallen(self.state, self.cfg.terminations)
+
+    def action_center(self) -> Tensor:
+        """Return the joint targets (rad) of a zero action."""
+        return self.default_pose
+
+    def make_step(self) -> LeggedStep:
+        """Return what rewards are computed from."""
+        return LeggedStep(**self.step_parts())
+
+    def measure(self) -> dict[str, Tensor]:
+        """Return values (N,) of the last step for the training log, from before any reset."""
+        return {"double_support": self.last_step.contact.all(-1)}
+
+    # What every task has --------------------------------------------------------------------------
+
+    @classmethod
+    def _offers(cls, robot: Robot) -> set[str]:
+        """Return what task and robot have of the needs of reward terms."""
+        pairs = {"foot pairs": len(robot.feet), "knee pairs": len(robot.knees)}
+        return {*cls.offers, *(name for name, n in pairs.items() if n and n % 2 == 0)}
+
+    def set_dynamics(self, dynamics: Dynamics) -> None:
+        """Give every robot its friction and masses, which the critic sees; keeps the state."""
+        self.engine.set_dynamics(dynamics)
+        base = self.engine.model.body(self.robot.base).id
+        nominal_mass = float(self.engine.model.body_mass[base])
+        self.friction = torch.from_numpy(self.engine.friction.copy()).float()
+        self.base_mass = torch.from_numpy(self.engine.base_mass + nominal_mass).float()
+        scaled_mass = self.base_mass / self.cfg.observations.mass_scale
+        self.dynamics_entries = torch.stack([self.friction, scaled_mass], dim=-1)
+
+    def reset(self) -> TensorDict:
+        """Begin a new episode everywhere and return its first observations."""
+        self._reset(torch.arange(self.num_envs))
+        self._observe()
+        return self.get_observations()
+
+    def get_observations(self) -> TensorDict:
+        """Return what actor (``policy``) and critic see now."""
+        observations = {
+            "policy": self.actor_history.flat(),
+            "critic": self.critic_history.flat(),
+        }
+        return TensorDict(observations, batch_size=[self.num_envs])
+
+    def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict[str, Any]]:
+        """Advance all robots by one control step; the order of parts is Humanoid-Gym's."""
+        self._act(actions)
+        self.episode_length_buf += 1
+        self.total_steps += 1
+        self._read_state()
+        self.advance()
+        random = self.cfg.randomisation
+        if random.push_every and self.total_steps % round(random.push_every / self.control_dt) == 0:
+            self._push()
+        self.terminated = self.has_fallen()
+        self.timed_out = self.episode_length_buf > self.max_episode_length
+        self.last_step = self.make_step()
+        rewards = self.rewards(self.last_step)
+        extras: dict[str, Any] = {"time_outs": self.timed_out.float(), "log": {}}
+        done = self.terminated | self.timed_out
+        finished = done.nonzero().squeeze(-1)
+        if len(finished):
+            extras["log"] = self._reset(finished)
+        self._observe()
+        return self.get_observations(), rewards, done.long(), extras
+
+    def _read_state(self) -> None:
+        self.state: RobotState = read_state(self.engine)
+        self.contact = self.state.foot_force[..., 2] > CONTACT_FORCE
+
+    def _act(self, raw: Tensor) -> None:
+        """Clip, delay and disturb the action, then hold the joint targets for one control step."""
+        action, random = self.cfg.actions, self.cfg.randomisation
+        applied = raw.clamp(-action.clip, action.clip)
+        if random.action_delay:
+            # One draw per robot mixes in the action applied before: a random low-pass.
+            share = random.action_delay * torch.rand(self.num_envs, 1, generator=self.generator)
+            applied = applied.lerp(self.actions[1], share)
+        if random.action_noise:
+            noise = self._normal(applied)
+            applied = applied.addcmul(noise, applied, value=random.action_noise)
+        applied = applied.clamp(-action.clip, action.clip)
+        self.actions[0] = applied
+        self.engine.step(self.action_center().add(applied, alpha=action.scale).numpy())
+
+    def _push(self) -> None:
+        random = self.cfg.randomisation
+        limits = torch.tensor([random.push_velocity] * 2 + [random.push_angular_velocity] * 3)
+        unit = 2 * torch.rand(self.num_envs, 5, generator=self.generator) - 1
+        self.push = limits * unit
+        everyone = np.arange(self.num_envs)
+        push = self.push.double().numpy()
+        to_world = rotation_matrix(self.engine.qpos[:, 3:7])
+        in_body = np.einsum("nji,nj->ni", to_world, push[:, 2:])
+        self.engine.push(everyone, push[:, :2], in_body)
+        # Rewards see the velocity from before the push, except base_acc, as in Humanoid-Gym.
+        planar, angular = self.push[:, :2], self.push[:, 2:]
+        pushed = torch.cat([planar, self.state.world_velocity[:, 2:3], angular], dim=-1)
+        self.state = replace(self.state, world_velocity=pushed)
+
+    def step_parts(self) -> dict[str, Any]:
+        """Return the fields of :class:`LeggedStep`."""
+        return {
+            "config": self.cfg.rewards,
+            "state": self.state,
+            "contact": self.contact,
+            "default_pose": self.default_pose,
+            "actions": (self.actions[0], self.actions[1], self.actions[2]),
+            "last_dq": self.last_dq,
+            "last_world_velocity": self.last_world_velocity,
+            "control_dt": self.control_dt,
+        }
+
+    def _reset(self, envs: Tensor) -> dict[str, float]:
+        """Begin new episodes in some environments; return what to log about the finished ones."""
+        sums = self.rewards.reset(envs, self._place(envs))
+        duration = self.cfg.terminations.duration
+        log = {f"reward/{name}": value / duration for name, value in sums.items()}
+        lengths = self.episode_length_buf[envs]
+        log["episode_seconds"] = lengths.sum().item() / len(envs) * self.control_dt
+        self.episode_length_buf.index_fill_(0, envs, 0)
+        self.actor_history.reset(envs)
+        self.critic_history.reset(envs)
+        self.actions = [action.index_fill(0, envs, 0.0) for action in self.actions]
+        self._read_state()
+        self.begin(envs)
+        return log
+
+    def _place(self, envs: Tensor) -> Tensor:
+        """Put robots on their feet; return the height of their soles, (envs, F)."""
+        count, numbers = len(envs), envs.numpy()
+        qpos = np.zeros((count, 7 + self.num_actions))
+        qpos[:, 2] = self.cfg.start_height
+        qpos[:, 3] = 1.0
+        spread = self.cfg.start_joint_noise
+        noise = spread * (2 * torch.rand(count, self.num_actions, generator=self.generator) - 1)
+        qpos[:, 7:] = (self.default_pose + noise).numpy()
+        self.engine.set_state(numbers, qpos, np.zeros((count, 6 + self.num_actions)))
+        positions = self.engine.sensors(tuple(f"{foot}_position" for foot in self.robot.feet))
+        return torch.from_numpy(positions[numbers, :, 2]).float() - self.cfg.rewards.foot_offset
+
+    def _observe(self) -> None:
+        """Append what is seen now to the histories, and remember it for the next step."""
+        actor, critic = self.frame.read(self)
+        if self.cfg.observations.noise:
+            actor = actor.addcmul(self.noise, self._normal(actor))
+        self.actor_history.push(actor)
+        self.critic_history.push(critic)
+        self.last_dq = self.state.dq
+        self.last_world_velocity = self.state.world_velocity
+        self.actions = [self.actions[0], *self.actions[:2]]
+
+    def _uniform(self, bounds: Range, count: int) -> Tensor:
+        low, high = bounds
+        return low + (high - low) * torch.rand(count, generator=self.generator)
+
+    def _normal(self, like: Tensor) -> Tensor:
+        return torch.randn(like.shape, generator=self.generator)
+
+    # Checkpoints ----------------------------------------------------------------------------------
+
+    _BUFFERS = ("episode_length_buf", "last_dq", "last_world_velocity", "push")
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return all that later steps depend on, so that a run can go on exactly."""
+        tensors = {f"engine.{k}": torch.from_numpy(v) for k, v in self.engine.state_dict().items()}
+        tensors |= {name: attrgetter(name)(self) for name in (*self._BUFFERS, *self.saved)}
+        tensors |= {f"actions.{i}": action for i, action in enumerate(self.actions)}
+        tensors["actor_history"] = self.actor_history.values
+        tensors["critic_history"] = self.critic_history.values
+        tensors |= {f"rewards.{k}": v for k, v in self.rewards.state_dict().items()}
+        tensors["total_steps"] = torch.tensor(self.total_steps)
+        tensors["generator"] = self.generator.get_state()
+        return {name: tensor.clone() for name, tensor in tensors.items()}
+
+    def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from a saved state; the environment must have been built alike, seed included."""
+        expected = {name: list(tensor.shape) for name, tensor in self.state_dict().items()}
+        given = {name: list(tensor.shape) for name, tensor in tensors.items()}
+        if given != expected:
+            wrong = sorted(k for k in expected.keys() | given if expected.get(k) != given.get(k))
+            raise InputError(
+                f"The saved environment does not fit this one; they differ in {', '.join(wrong)}. "
+                "Use the same task and the same number of environments."
+            )
+        tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+        engine = {k: tensors[f"engine.{k}"].numpy() for k in self.engine.state_dict()}
+        self.engine.load_state_dict(engine)
+        for name in (*self._BUFFERS, *self.saved):
+            owner, _, attribute = name.rpartition(".")
+            setattr(attrgetter(owner)(self) if owner else self, attribute, tensors[name])
+        self.actions = [tensors[f"actions.{i}"] for i in range(3)]
+        self.actor_history.values = tensors["actor_history"]
+        self.critic_history.values = tensors["critic_history"]
+        rewards = {k: v for k, v in tensors.items() if k.startswith("rewards.")}
+        self.rewards.load_state_dict({k.removeprefix("rewards."): v for k, v in rewards.items()})
+        self.total_steps = int(tensors["total_steps"])
+        self.generator.set_state(tensors["generator"])
+        self._read_state()
