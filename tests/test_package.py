@@ -26,9 +26,9 @@ import sys, torch
 before = set(sys.modules)
 import prism_motor, prism_motor.nn
 names = {name.split(".")[0] for name in set(sys.modules) - before}
-foreign = {n for n in names if n != "prism_motor" and n != "torch" and n not in sys.stdlib_module_names}
+foreign = names - {"prism_motor", "torch"} - set(sys.stdlib_module_names)
 assert not foreign, foreign
-assert prism_motor.nn.build_actor("gated", 8, 2)(torch.randn(3, 8)).shape == (3, 2)
+assert prism_motor.nn.build_actor("prism", 8, 2)(torch.randn(3, 8)).shape == (3, 2)
 """
     result = run_python(code)
     assert result.returncode == 0, result.stderr

@@ -107,20 +107,3 @@ def test_former_names_are_replaced_and_noted(capsys):
     ):
         assert rename(words, names, note=note) == expected
     assert capsys.readouterr().err == 2 * "--old-name is now called --new.\n"
-
-
-def test_a_flat_config_as_flags_reads_back():
-    @dataclass(frozen=True)
-    class Flat:
-        seeds: tuple[int, ...] = (1,)
-        fast: bool = True
-        slow_down: bool = False
-        name: str = "x"
-
-    assert to_flags(Flat()) == []
-    given = Flat(seeds=(3, 4), fast=False, slow_down=True, name="y")
-    words = to_flags(given)
-    assert words == ["--seeds", "3", "4", "--no-fast", "--slow-down", "--name", "y"]
-    import tyro
-
-    assert tyro.cli(Flat, args=words) == given

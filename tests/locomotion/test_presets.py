@@ -73,9 +73,9 @@ def test_the_warmup_of_the_residual_actor_is_the_presets():
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match="preset 'labtop'.*Did you mean 'laptop'"):
+    with pytest.raises(ValueError, match=r"preset 'labtop'.*Did you mean 'laptop'"):
         make_config("labtop", "prism")
-    with pytest.raises(ValueError, match="arm 'prsm'.*Did you mean 'prism'"):
+    with pytest.raises(ValueError, match=r"arm 'prsm'.*Did you mean 'prism'"):
         make_config("laptop", "prsm")
     with pytest.raises(ConfigError, match=r"Unknown setting 'actor.gate_init'.*actor.hidden"):
         make_config("laptop", "mlp", overrides={"actor.gate_init": 0.5})

@@ -9,7 +9,7 @@ from prism_motor.locomotion.presets import PRESETS, make_config
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.runs import ConfigError, apply_overrides, from_dict, to_dict
-from prism_motor.runs.configs import find_differences, flatten, parse_assignments
+from prism_motor.runs.configs import find_differences, flatten, parse_assignments, to_flags
 
 CONFIG = make_config("laptop", "prism")
 
@@ -157,3 +157,19 @@ def test_missing_keys_take_defaults_and_integers_become_floats():
     assert made == Outer(inner=Inner(pair=(1.0, 2.0)), limit=3.0)
     assert isinstance(made.limit, float)
     assert from_dict(Outer, {"limit": None}).limit is None
+
+
+def test_a_flat_config_as_flags_reads_back():
+    @dataclass(frozen=True)
+    class Flat:
+        seeds: tuple[int, ...] = (1,)
+        fast: bool = True
+        slow_down: bool = False
+        name: str = "x"
+
+    assert to_flags(Flat()) == []
+    given = Flat(seeds=(3, 4), fast=False, slow_down=True, name="y")
+    words = to_flags(given)
+    assert words == ["--seeds", "3", "4", "--no-fast", "--slow-down", "--name", "y"]
+    tyro = pytest.importorskip("tyro", reason="the command line is not installed")
+    assert tyro.cli(Flat, args=words) == given

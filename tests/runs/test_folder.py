@@ -96,7 +96,7 @@ def test_folders_that_are_no_runs_are_explained(tmp_path):
 
 def test_a_folder_with_other_things_in_it_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("")
-    with pytest.raises(RunError, match="not empty.*no run"):
+    with pytest.raises(RunError, match=r"not empty.*no run"):
         Run.create(tmp_path, {})
     with pytest.raises(RunError, match="is a file"):
         Run.create(tmp_path / "notes.txt", {})

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "extend" / "my_domain.py")
 """A user's own domain."""
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from prism_motor.cli import main
-from prism_motor.cli.flags import to_flags
 from prism_motor.domains import DOMAINS, open_run
 from prism_motor.runs import Run, RunError
+from prism_motor.runs.configs import to_flags
 from prism_motor.runs.shipped import SHIPPED, resolve, shipped_names, working_copy
 from prism_motor.train import session
 from prism_motor.train.evaluations import Evaluations
@@ -67,7 +67,6 @@ def test_the_policy_is_the_same_and_the_rest_of_the_checkpoint_is_gone(case, tra
     assert mine.keys() == theirs.keys()
     for name, tensor in mine.items():
         assert torch.equal(theirs[name], tensor), name
-    assert DOMAINS[case.name].load_policy("tiny").step == 2
     assert not any(name.startswith("optimizer") for name in two.load().tensors)
     assert folder_size(package) < 0.5 * folder_size(trained)
 

@@ -54,7 +54,7 @@ def _train(domains: Mapping[str, Domain]) -> Callable[..., Any]:
     def train(domain: Any) -> None:
         """Train a policy."""
 
-    train.__annotations__ = {"domain": Union[tuple(options)], "return": None}
+    train.__annotations__ = {"domain": Union[tuple(options)], "return": None}  # noqa: UP007
     return train
 
 

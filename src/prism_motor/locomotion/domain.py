@@ -174,8 +174,8 @@ class LocomotionDomain(Domain):
 
         return (
             table({condition: summarise(episodes) for condition, episodes in found.items()})
-            + "\n\nMean ± SD over episodes, survival with its 95 % Wilson interval. All episodes are "
-            "of one trained\npolicy: none of this says how training seeds differ."
+            + "\n\nMean ± SD over episodes, survival with its 95 % Wilson interval. All episodes "
+            "are of one trained\npolicy: none of this says how training seeds differ."
         )
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:

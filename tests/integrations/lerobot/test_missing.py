@@ -12,6 +12,6 @@ def test_missing_lerobot_is_named(monkeypatch):
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "lerobot.configs.policies", None)
-    command = r"prism_motor\.integrations\.lerobot needs lerobot.*pip install 'prism-motor\[manipulation\]'"
+    command = r"prism_motor\.integrations\.lerobot needs lerobot.*'prism-motor\[manipulation\]'"
     with pytest.raises(ImportError, match=command):
         importlib.import_module("prism_motor.integrations.lerobot")
