@@ -29,8 +29,18 @@ def test_one_can_add_but_not_replace():
     assert table.register("mine", mine) is mine
     assert table["mine"] is mine
     table.register("mine", mine)
-    with pytest.raises(ValueError, match="a robot called 'biped' already; choose another name"):
+    with pytest.raises(ValueError, match="built-in robot called 'biped', which cannot be replaced"):
         table.register("biped", object())
+
+
+def test_two_pieces_of_code_cannot_share_a_name_and_names_are_plain():
+    table = Registry("reward")
+    table.register("mine", lambda: 1)
+    with pytest.raises(ValueError, match="reward called 'mine' is registered already, by another"):
+        table.register("mine", lambda: 2 if table else 3)
+    for name in ("", "my reward", "../x", "-x"):
+        with pytest.raises(ValueError, match="cannot be the name of a reward"):
+            table.register(name, print)
 
 
 def test_a_module_that_is_imported_twice_may_register_twice():
