@@ -35,6 +35,10 @@ class Registry(Mapping[str, T], Generic[T]):
         self._entries: dict[str, Any] = dict(own or {})
         self._own = frozenset(self._entries)
 
+    def close(self) -> None:
+        """Make all that was registered so far the package's own."""
+        self._own = frozenset(self._entries)
+
     def register(self, name: str, entry: T) -> T:
         """Add something of a user's; the same again, as when a module is loaded twice, is fine."""
         if not re.fullmatch(r"\w[\w.-]*", name):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from prism_motor.runs.configs import to_flags
 from prism_motor.cli.flags import field_docs, parse_together, peek, rename, take
 
 

@@ -100,8 +100,8 @@ def _fail(message: str) -> None:
 def _report_bug() -> None:
     traceback.print_exc()
     print(
-        "prism: this is a bug in prism, not a mistake of yours. Please report it with the traceback "
-        "above and the output of: prism info",
+        "prism: this is a bug in prism, not a mistake of yours. Please report it with the "
+        "traceback above and the output of: prism info",
         file=sys.stderr,
     )
     sys.exit(1)
