@@ -137,7 +137,9 @@ def test_the_first_run_decides(registered, make_run, tmp_path):
     assert choose_study("probe", [make_run("mlp")]) is COUNT
     other = Study("count", "tracking", "", CountConfig, count)
     registered["probe"] = studies.StudyCommand("", (find_studies("probe")[0], other))
-    with pytest.raises(ValueError, match="is a run of locomotion, and prism probe studies runs of manip"):
+    with pytest.raises(
+        ValueError, match="is a run of locomotion, and prism probe studies runs of manip"
+    ):
         choose_study("probe", [make_run("mlp")])
 
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from prism_motor.locomotion.conditions import find_condition
+from prism_motor.locomotion.domain import LOCOMOTION
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import EvaluationError, Protocol, evaluate
-from prism_motor.locomotion.domain import LOCOMOTION
 from prism_motor.locomotion.summary import summarise
 from prism_motor.locomotion.task import CommandConfig
 from prism_motor.locomotion.tasks import TASKS

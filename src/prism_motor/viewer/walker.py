@@ -80,7 +80,13 @@ class Walker:
     """
 
     def __init__(
-        self, name: str, policy: Policy, task: LeggedTaskConfig, *, colour: str = BLUE, seed: int = 1
+        self,
+        name: str,
+        policy: Policy,
+        task: LeggedTaskConfig,
+        *,
+        colour: str = BLUE,
+        seed: int = 1,
     ) -> None:
         self.name, self.policy, self.task, self.colour, self.seed = name, policy, task, colour, seed
         calm = find_condition("nominal").apply(task)
