@@ -33,7 +33,7 @@ import torch
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.presets import make_config
 from prism_motor.locomotion.tasks import TASKS
-from prism_motor.locomotion.trainer import Trainer
+from prism_motor.locomotion.trainer import WalkingTrainer
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import build_model, import_mujoco
 
@@ -204,12 +204,12 @@ def async_rate(make: Callable[[], gymnasium.Env], processes: int, seconds: float
         env.close()
 
 
-def training_shares(threads: int, iterations: int) -> dict[str, float]:
-    """Return the mean share of each part of an iteration."""
+def training_shares(threads: int, updates: int) -> dict[str, float]:
+    """Return the mean share of each part of an update."""
     from dataclasses import replace
 
-    trainer = Trainer(replace(make_config("laptop", "gated"), threads=threads))
-    rows = [trainer.iterate() for _ in range(iterations + 1)][1:]
+    trainer = WalkingTrainer(replace(make_config("laptop", "prism"), threads=threads))
+    rows = [trainer.update() for _ in range(updates + 1)][1:]
     names = ("time/physics", "time/policy", "time/update")
     return {name: float(np.mean([row[name] for row in rows])) for name in names}
 

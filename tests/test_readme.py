@@ -41,7 +41,7 @@ def test_snippet_runs(snippet, tmp_path, monkeypatch):
 
 CHECKS = {
     "frame_names": lambda ns: _learned(ns),
-    "OnPolicyRunner": lambda ns: _actor_is(ns["runner"].alg.actor, "GatedModel"),
+    "OnPolicyRunner": lambda ns: _actor_is(ns["runner"].alg.actor, "PrismModel"),
     "from_linear": lambda ns: _actor_is(ns["policy"]["state_proj"], "PolynomialLayer"),
     'by="flops"': lambda ns: _same_size(ns),
     "export_onnx": lambda ns: _single_file(),

@@ -35,6 +35,20 @@ class Registry(Mapping[str, T], Generic[T]):
         self._entries: dict[str, Any] = dict(own or {})
         self._own = frozenset(self._entries)
 
+    @property
+    def own(self) -> frozenset[str]:
+        """Names of what comes with the package."""
+        return self._own
+
+    def close(self) -> None:
+        """Make all that was registered so far the package's own."""
+        self._own = frozenset(self._entries)
+
+    def remove(self, name: str) -> None:
+        """Take something of a user's out again, if it is there."""
+        if name not in self._own:
+            self._entries.pop(name, None)
+
     def register(self, name: str, entry: T) -> T:
         """Add something of a user's; the same again, as when a module is loaded twice, is fine."""
         if not re.fullmatch(r"\w[\w.-]*", name):

@@ -9,10 +9,10 @@ from prism_motor.locomotion.ppo import make_actor
 from prism_motor.locomotion.presets import make_config
 
 
-def small_policy(arm="gated", preset="laptop", gate=0.5, seed=0, duration=24.0, **options):
+def small_policy(arm="prism", preset="laptop", gate=0.5, seed=0, duration=24.0, **options):
     """A policy with random weights, open gates and a normaliser that has seen something."""
-    options = {"warmup": 0, **options} if arm == "residual" else options
-    config = make_config(preset, arm, **options)
+    options = {"warmup": 0, **options} if arm == "prism-residual" else options
+    config = make_config(preset, arm, overrides={"actor": options})
     small = {"hidden": (16, 8)} | ({"latent": 6} if hasattr(config.actor, "latent") else {})
     limits = replace(config.task.terminations, duration=duration)
     config = replace(

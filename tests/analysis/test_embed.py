@@ -32,15 +32,15 @@ def test_settings_are_checked(wrong, message):
 
 
 def test_policies_without_enough_matches_are_named():
-    policy = small_policy("gated", "quadruped")
-    subject = Subject(Path("somewhere"), policy, "gated")
+    policy = small_policy("prism", "quadruped")
+    subject = Subject(Path("somewhere"), policy, "prism")
     config = EmbedConfig(("nominal", "payload"), envs=5, seconds=1.0, samples=1000)
     with pytest.raises(NotComparableError, match="1000 steps of 5 robots are needed"):
         embed(subject, config)
 
 
 def test_the_command_compares_arms(make_run, capsys, tmp_path):
-    runs = [make_run("gated"), make_run("mlp")]
+    runs = [make_run("prism"), make_run("mlp")]
     out = tmp_path / "embed"
     words = ["--envs", "6", "--seconds", "1", "--samples", "30", "--out", str(out)]
     main(["embed", *map(str, runs), str(tmp_path / "nowhere"), *words])

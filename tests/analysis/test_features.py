@@ -14,7 +14,7 @@ def trunk_of(policy):
     return policy.module.mlp if policy.config.actor.name == "mlp" else policy.module.mlp[1]
 
 
-@pytest.mark.parametrize("arm", ["mlp", "gated", "residual"])
+@pytest.mark.parametrize("arm", ["mlp", "prism", "prism-residual"])
 def test_names_and_last_layer(make_policy, observations, arm):
     policy = make_policy(arm)
     found = read_features(policy, observations)
@@ -28,7 +28,7 @@ def test_names_and_last_layer(make_policy, observations, arm):
 
 
 def test_latents_of_the_gated_actor_follow_the_formula(make_policy, observations):
-    policy = make_policy("gated")
+    policy = make_policy("prism")
     layer = policy.actor.encoder.interaction
     x = policy.actor.obs_normalizer(torch.from_numpy(observations))
     with torch.no_grad():
@@ -42,7 +42,7 @@ def test_latents_of_the_gated_actor_follow_the_formula(make_policy, observations
 
 
 def test_latents_of_the_residual_actor_follow_the_formula(make_policy, observations):
-    policy = make_policy("residual")
+    policy = make_policy("prism-residual")
     encoder = policy.actor.encoder
     x = policy.actor.obs_normalizer(torch.from_numpy(observations))
     with torch.no_grad():
@@ -54,6 +54,6 @@ def test_latents_of_the_residual_actor_follow_the_formula(make_policy, observati
 
 
 def test_reading_leaves_no_hooks(make_policy, observations):
-    policy = make_policy("gated")
+    policy = make_policy("prism")
     read_features(policy, observations)
     assert not any(part._forward_hooks for part in policy.module.modules())

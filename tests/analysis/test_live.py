@@ -11,10 +11,10 @@ from tests.analysis.explain.test_products import remove_by_hand
 from tests.analysis.policies import small_policy
 
 KINDS = {
-    "gated": ("gated", {}),
-    "gated, degree 3": ("gated", {"degree": 3}),
-    "residual": ("residual", {}),
-    "residual, degree 3": ("residual", {"degree": 3}),
+    "prism": ("prism", {}),
+    "prism, degree 3": ("prism", {"degree": 3}),
+    "prism-residual": ("prism-residual", {}),
+    "prism-residual, degree 3": ("prism-residual", {"degree": 3}),
 }
 
 

@@ -8,7 +8,7 @@ from prism_motor.runs import RunError
 
 @pytest.fixture(scope="module")
 def policy(make_policy):
-    return make_policy("gated")
+    return make_policy("prism")
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,11 @@ from prism_motor.analysis.study import (
     describe,
     find_studies,
     register_study,
-    run_command,
     run_study,
     write_finding,
 )
 from prism_motor.cli import main
-from prism_motor.cli.study import field_texts, make_command
+from prism_motor.cli.flags import field_docs
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "extend" / "my_study.py"
 
@@ -60,7 +59,6 @@ COUNT = Study("count", "locomotion", "Count.\n\nA paragraph.", CountConfig, coun
 @pytest.fixture
 def registered(monkeypatch):
     monkeypatch.setattr(studies, "STUDIES", dict(STUDIES))
-    monkeypatch.setattr("prism_motor.cli.study.STUDIES", studies.STUDIES)
     return studies.STUDIES
 
 
@@ -78,10 +76,9 @@ def test_every_setting_is_a_flag_with_help(name, capsys):
     with pytest.raises(SystemExit):
         main([name, "--help"])
     shown = capsys.readouterr().out
-    for study in find_studies(name):
-        for setting, text in field_texts(study.config).items():
-            assert f"--{setting.replace('_', '-')}" in shown
-            assert len(text) > 5
+    for setting, text in field_docs(find_studies(name)[0].config).items():
+        assert f"--{setting.replace('_', '-')}" in shown
+        assert len(text) > 5
 
 
 def test_a_study_of_a_user_is_a_command(registered, make_run, tmp_path, capsys):
@@ -140,29 +137,24 @@ def test_the_first_run_decides(registered, make_run, tmp_path):
     assert choose_study("probe", [make_run("mlp")]) is COUNT
     other = Study("count", "tracking", "", CountConfig, count)
     registered["probe"] = studies.StudyCommand("", (find_studies("probe")[0], other))
-    with pytest.raises(ValueError, match="is a locomotion run, and prism probe studies manip"):
+    with pytest.raises(
+        ValueError, match="is a run of locomotion, and prism probe studies runs of manip"
+    ):
         choose_study("probe", [make_run("mlp")])
 
 
 def test_unknown_names_are_refused(make_run):
     with pytest.raises(ValueError, match="Did you mean 'probe'"):
         find_studies("prob")
-    with pytest.raises(ValueError, match="no --how-many"):
-        run_command("embed", [make_run("mlp")], options={"how_many": 3})
 
 
-def test_shared_settings_keep_their_defaults_and_others_may_be_left_out():
-    flags = make_command("probe").__signature__.parameters  # type: ignore[attr-defined]
-    assert flags["horizon"].default == 5
-    assert flags["envs"].default is None
-    assert "Locomotion runs: Robots" in flags["envs"].annotation.__metadata__[-1].help
-    assert "Default: 40." in flags["episodes"].annotation.__metadata__[-1].help
-
-
-def test_docstrings_of_fields_are_read_from_base_classes_too():
-    assert field_texts(CountConfig)["times"] == "How often it counts."
-    probe = find_studies("probe")[0].config
-    assert {"own", "envs"} <= set(field_texts(probe))
+def test_flags_are_those_of_the_domain_of_the_first_run(make_run, capsys):
+    with pytest.raises(SystemExit):
+        main(["probe", str(make_run("mlp")), "--help"])
+    assert "--envs" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stopped:
+        main(["probe", str(make_run("mlp")), "--episodes", "3"])
+    assert stopped.value.code == 2
 
 
 def test_tables_for_the_screen_replace_wide_ones():

@@ -23,7 +23,7 @@ SCRIPT = CommandScript(((0.0, 0.0, 0.0, 0.0), (0.5, 0.4, 0.1, 0.2)), seconds=1.2
 
 @pytest.fixture(scope="module")
 def walking(make_run):
-    subjects, _ = load_subjects([make_run("mlp"), make_run("gated")])
+    subjects, _ = load_subjects([make_run("mlp"), make_run("prism")])
     return record_traces(subjects, SCRIPT, TraceConfig(envs=2))
 
 
@@ -114,15 +114,15 @@ def test_scripts_from_files(tmp_path):
 def test_command_writes_what_it_says(make_run, tmp_path, capsys):
     runs = [
         make_run("mlp"),
-        make_run("gated"),
-        make_run("gated", seed=2),
+        make_run("prism"),
+        make_run("prism", seed=2),
         make_run(preset="laptop"),
     ]
     options = ["--seconds", "1.5", "--detail", "0.5", "1.0", "--envs", "2"]
     main(["traces", *map(str, runs), *options, "--out", str(tmp_path / "traces")])
     data = json.loads((tmp_path / "traces" / "traces.json").read_text())
     assert {"title", "caption", "table", "runs", "provenance"} <= set(data)
-    assert [row[:2] for row in data["table"]["rows"]] == [["mlp", "1"], ["gated", "2"]]
+    assert [row[:2] for row in data["table"]["rows"]] == [["mlp", "1"], ["prism", "2"]]
     assert all(len(row) == len(data["table"]["columns"]) for row in data["table"]["rows"])
     assert "moves the robot g1" in data["left_out"][0]
     run = data["runs"][0]

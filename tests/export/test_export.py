@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from prism_motor.cli import main
-from prism_motor.locomotion.export import export_run, measure_latency, policy_hash
+from prism_motor.locomotion.export import export_run, measure_latency
 from prism_motor.locomotion.policy import load_policy
 from prism_motor.runs import RunError
+from prism_motor.runs.weights import hash_weights
 from prism_motor.sim.robots import make_robot
 
 
@@ -73,12 +74,12 @@ def test_rates_actions_gait_and_commands(contract, exports):
 def test_provenance_says_which_policy_it_is(contract, runs):
     made, policy = contract["provenance"], load_policy(runs("g1"))
     assert made["checkpoint"] == 2
-    assert made["policy_sha256"] == policy_hash(policy.module)
+    assert made["policy_sha256"] == hash_weights(policy.module.state_dict())
     assert made["config"] == json.loads((runs("g1") / "config.json").read_text())
     assert made["trained"]["prism"] == made["exported"]["prism"]
     with torch.no_grad():
         next(policy.module.parameters()).view(-1)[0] += 1e-6
-    assert made["policy_sha256"] != policy_hash(policy.module)
+    assert made["policy_sha256"] != hash_weights(policy.module.state_dict())
 
 
 def test_the_onnx_file_carries_the_contract(contract, exports):

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from prism_motor.locomotion.conditions import find_condition
+from prism_motor.locomotion.domain import LOCOMOTION
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import EvaluationError, Protocol, evaluate
-from prism_motor.locomotion.summary import summarise, table
+from prism_motor.locomotion.summary import summarise
 from prism_motor.locomotion.task import CommandConfig
 from prism_motor.locomotion.tasks import TASKS
 
@@ -151,7 +152,9 @@ def test_summary_is_over_episodes_that_have_a_value():
     assert summary.spreads["linear_error"].sd == pytest.approx(errors.std(ddof=1))
     assert summary.spreads["swing_apex"].count == 1
     assert summary.spreads["swing_apex"].sd is None
-    text = table({"nominal": summary, "none": summarise([replace(episodes[0], swing_apex=None)])})
+    text = LOCOMOTION.evaluation_table(
+        {"nominal": episodes, "none": [replace(episodes[0], swing_apex=None)]}
+    )
     assert "50.0 [15.0, 85.0]" in text
     (apex,) = (line.split() for line in text.splitlines() if line.startswith("swing apex"))
     assert apex[3:] == ["5.0", "none"]

@@ -113,7 +113,7 @@ def balance():
 
     register_task_kind("balance", BalanceEnv)
     yield BalanceTask, BalanceEnv
-    TASK_KINDS.pop("balance", None)
+    TASK_KINDS.remove("balance")
 
 
 def test_the_kind_chooses_the_class(balance):

@@ -8,12 +8,12 @@ import torch
 
 from prism_motor._errors import InputError
 from prism_motor.locomotion.contract import make_contract
+from prism_motor.locomotion.domain import LOCOMOTION
 from prism_motor.locomotion.env import VelocityEnv, check_task, make_env
 from prism_motor.locomotion.evaluation import Protocol, evaluate
 from prism_motor.locomotion.mirror import Mirror, augment, check_mirror, mirror_frames
 from prism_motor.locomotion.observations import actor_names, observation_size
 from prism_motor.locomotion.rewards import LeggedStep, Step
-from prism_motor.locomotion.summary import summarise, table
 from prism_motor.locomotion.task import GaitConfig, RewardConfig
 from prism_motor.locomotion.tasks import HUMANOID_GYM_WEIGHTS, TASKS, register_task, velocity_task
 from prism_motor.sim.robots import make_robot
@@ -75,7 +75,7 @@ def test_a_task_without_commands_has_survival_return_and_length():
         assert one.steps == 26
         assert one.episode_return > 0
         assert (one.linear_error, one.yaw_error, one.speed_ratio) == (None, None, None)
-    text = table({"nominal": summarise(episodes)})
+    text = LOCOMOTION.evaluation_table({"nominal": episodes})
     assert next(line for line in text.splitlines() if "linear" in line).split()[-1] == "none"
 
 

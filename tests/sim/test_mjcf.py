@@ -296,7 +296,7 @@ def test_robots_are_registered_once_and_built_in_ones_stay(write):
             register_robot("my robot", hopper)
     finally:
         for name in ("hopper", "jumper"):
-            ROBOTS.pop(name, None)
+            ROBOTS.remove(name)
     with pytest.raises(InputError, match=r"Unknown robot 'hopper'.*--plugin MODULE"):
         make_robot("hopper")
 

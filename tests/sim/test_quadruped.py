@@ -128,7 +128,7 @@ def test_sizes(config):
     assert observations["critic"].shape == (3, 3 * 77)
     assert rewards.shape == dones.shape == (3,)
     assert torch.isfinite(rewards).all()
-    assert make_config("quadruped", "gated").task == TASK
+    assert make_config("quadruped", "prism").task == TASK
 
 
 def test_a_mirrored_world_gives_mirrored_observations():

@@ -6,7 +6,7 @@ from prism_motor.runs.shipped import shipped_names
 from prism_motor.viewer.loading import load_walkers
 from prism_motor.viewer.session import Session
 
-PAIR = ("g1-mlp-larger", "g1-gated")
+PAIR = ("g1-mlp-matched", "g1-prism")
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,7 @@ def test_the_app_walks_in_real_time_on_loopback_alone(make_session, cast):
 
 
 def test_the_command_says_where_to_look(cast, taken, capsys):
-    main(["play", "g1-gated", "--port", str(taken), "--seconds", "0.3"])
+    main(["play", "g1-prism", "--port", str(taken), "--seconds", "0.3"])
     said = capsys.readouterr().out
     assert said.startswith("Open http://127.0.0.1:")
     assert f"(port {taken} is in use)" in said
@@ -71,8 +71,8 @@ def test_the_command_says_where_to_look(cast, taken, capsys):
     [
         (["nowhere"], "no run at nowhere"),
         (["a", "b", "c"], "One or two policies"),
-        (["g1-gated", "--seconds", "0"], "seconds must be above 0"),
-        (["g1-gated", "--host", "192.0.2.1"], "Cannot listen on 192.0.2.1"),
+        (["g1-prism", "--seconds", "0"], "seconds must be above 0"),
+        (["g1-prism", "--host", "192.0.2.1"], "Cannot listen on 192.0.2.1"),
     ],
 )
 def test_what_cannot_be_played_is_said(arguments, words, capsys):
@@ -87,13 +87,13 @@ def test_without_viser_the_extra_is_named(monkeypatch, capsys):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
     with pytest.raises(SystemExit):
-        main(["play", "g1-gated"])
+        main(["play", "g1-prism"])
     assert "pip install 'prism-motor[viewer]'" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_ctrl_c_ends_cleanly(cast):
-    command = [sys.executable, "-m", "prism_motor.cli", "play", "g1-gated", "--port", "0"]
+    command = [sys.executable, "-m", "prism_motor.cli", "play", "g1-prism", "--port", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},

@@ -71,7 +71,7 @@ def test_the_robot_walks_as_it_is_told(app, page):
     )
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(app.url)
-    page.get_by_text("g1-gated").first.wait_for()
+    page.get_by_text("g1-prism").first.wait_for()
     page.get_by_text("mrad").first.wait_for()
 
     # A robot can be seen, standing.

@@ -81,7 +81,7 @@ def test_policies_change_without_a_restart(make_session):
     run(session, 2.0)
     before = session.leader.qpos
     session.show(1)
-    assert session.leader.name == "g1-gated"
+    assert session.leader.name == "g1-prism"
     np.testing.assert_array_equal(session.leader.qpos, before)
     run(session, 2.0)
     assert session.leader.falls == 0

@@ -6,7 +6,6 @@ from prism_motor._lazy import lazy
 
 if TYPE_CHECKING:
     from prism_motor.analysis.features import feature_names, read_features
-    from prism_motor.analysis.figures import arm_colours
     from prism_motor.analysis.live import TopInteractions
     from prism_motor.analysis.recording import CommandScript, record
     from prism_motor.analysis.rollouts import Columns, Rollout
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
         Report,
         ResultTable,
         Study,
+        choose_study,
         register_study,
-        run_command,
         run_study,
     )
     from prism_motor.analysis.subjects import Subject, load_subjects
@@ -33,13 +32,12 @@ __all__ = [
     "Study",
     "Subject",
     "TopInteractions",
-    "arm_colours",
+    "choose_study",
     "feature_names",
     "load_subjects",
     "read_features",
     "record",
     "register_study",
-    "run_command",
     "run_study",
 ]
 
@@ -57,13 +55,12 @@ __getattr__ = lazy(
         "Study": "study",
         "Subject": "subjects",
         "TopInteractions": "live",
-        "arm_colours": "figures",
+        "choose_study": "study",
         "feature_names": "features",
         "load_subjects": "subjects",
         "read_features": "features",
         "record": "recording",
         "register_study": "study",
-        "run_command": "study",
         "run_study": "study",
     },
 )

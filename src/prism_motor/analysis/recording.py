@@ -23,7 +23,7 @@ from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import check_actions
 from prism_motor.locomotion.observations import actor_names
 from prism_motor.locomotion.policy import Policy
-from prism_motor.locomotion.task import TaskConfig
+from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.nn.checks import check_size
 from prism_motor.runs import collect_provenance, to_dict
 from prism_motor.runs.weights import hash_weights
@@ -78,7 +78,7 @@ class ScriptedCommands(Commands):
 
 def record(
     policy: Policy,
-    task: TaskConfig,
+    task: LeggedTaskConfig,
     condition: str = "nominal",
     *,
     seed: int,

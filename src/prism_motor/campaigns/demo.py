@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ARMS = (Arm("mlp-matched"), Arm("prism"))
 """What learns: a plain MLP, and PRISM with as many parameters."""
 
-SHIPPED = "g1-gated"
+SHIPPED = "g1-prism"
 """The policy that has learned already."""
 
 SEED = 1

@@ -31,7 +31,7 @@ def demos(
         out: Folder of the dataset; default demos/SUITE-TASK.
         workers: Processes that record; 0: this one.
     """
-    from prism_motor._progress import Progress
+    from prism_motor._console import Progress
     from prism_motor.manipulation.tasks import find_task
 
     task = find_task(config.suite, config.task)

@@ -40,7 +40,7 @@ class TrainOptions:
     label: str | None = None
     """What the arm is called in tables; default: its name."""
     processes: int = 1
-    """Data-parallel processes on this machine (or use torchrun), which share every update."""
+    """Data-parallel processes on this machine (or use torchrun); they share each update."""
     video_every: int | None = None
     """Film the policy every so many updates, as RUN/videos/UPDATE.mp4."""
 

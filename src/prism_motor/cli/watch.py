@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from prism_motor.locomotion.video import Film
 
-SHIPPED_PAIR = ("g1-mlp-larger", "g1-gated")
+SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 """What is played if nothing is given: a plain and a polynomial policy of equal size."""
 
 

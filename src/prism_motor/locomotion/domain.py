@@ -168,16 +168,6 @@ class LocomotionDomain(Domain):
         """Make what runs all environments of an evaluation at once."""
         return _WalkingEvaluator(self.load_policy(run.path, step), evaluation)
 
-    def evaluation_table(self, found: Mapping[str, Sequence[Any]]) -> str:
-        """Write conditions side by side."""
-        from prism_motor.locomotion.summary import summarise, table
-
-        return (
-            table({condition: summarise(episodes) for condition, episodes in found.items()})
-            + "\n\nMean ± SD over episodes, survival with its 95 % Wilson interval. All episodes "
-            "are of one trained\npolicy: none of this says how training seeds differ."
-        )
-
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
         """Write ONNX, the contract, the robot's model and the runner."""
         from prism_motor.locomotion.export import export_run, measure_latency

@@ -470,4 +470,4 @@ def dof_acc(step: LeggedStep) -> Tensor:
     return ((step.last_dq - step.state.dq) / step.control_dt).square().sum(-1)
 
 
-TERMS.own = frozenset(TERMS)  # from here on: terms of users
+TERMS.close()  # what comes after are terms of users

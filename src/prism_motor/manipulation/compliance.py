@@ -134,7 +134,7 @@ class ComplianceCorrector:
     """``a[:3] - clip(k_f f_{t-d})``, where f is what the hand exerts on the world.
 
     Pressing on a table, f points down and the action is raised. Every step the force is measured,
-    noise is added, and the moving average is updated; what is used is the average of d steps ago, and
+    noise is added, and the moving average is updated; the average of d steps ago is used, and
     nothing in the first d steps. Call :meth:`reset` before every episode.
 
     Args:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prism_motor._columns import align_columns
+from prism_motor._console import text_table
 from prism_motor._errors import InputError
 from prism_motor.manipulation.rollout import HandlingOutcome
 from prism_motor.statistics import Interval, wilson
@@ -69,7 +69,7 @@ def summary_table(summaries: dict[str, HandlingSummary]) -> str:
                 means = summary.means if all_of else summary.means_of_successes
                 cells.append("none" if means is None else f"{factor * means[field]:.{digits}f}")
             lines.append([f"{title} ({which})", *cells])
-    return align_columns(lines)
+    return text_table(lines)
 
 
 def _success(summary: HandlingSummary) -> str:

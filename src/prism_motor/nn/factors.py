@@ -153,5 +153,6 @@ def reference_layout_problem(owner: str, state_dict: dict[str, Any], prefix: str
         return None
     return (
         f"{owner} '{prefix.rstrip('.')}': these weights have the layout of the authors' reference "
-        "conditioner (factors.k.weight). Load them with prism_motor.nn.conditioner_from_reference()."
+        "conditioner (factors.k.weight). Load them with "
+        "prism_motor.nn.conditioner_from_reference()."
     )

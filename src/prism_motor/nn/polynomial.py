@@ -46,7 +46,8 @@ class PolynomialLayer(FactorLayer):
             1 + bound * tanh(t / bound), so that |psi_K| <= (1 + bound)^(K-1) |psi_1| whatever the
             input. Nearly the same function while |t| is small against the bound; no longer a
             polynomial, so :meth:`expand` refuses. 1.0 is a good value.
-        warmup: Fade the products in over this many updates (see :mod:`prism_motor.nn.warmup`); 0 = off.
+        warmup: Fade the products in over this many updates; 0 is off. See
+                :mod:`prism_motor.nn.warmup`.
         device: Device of the parameters.
         dtype: Floating-point type of the parameters.
 

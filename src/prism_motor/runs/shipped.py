@@ -1,7 +1,7 @@
 """Trained policies that come with the package: small run folders, opened by name.
 
 A shipped policy is a run folder with the actor's weights alone. Wherever a run is asked for, its
-name does: ``load_policy("g1-gated")``, ``prism eval g1-gated``. The package stays as it was
+name does: ``load_policy("g1-prism")``, ``prism eval g1-prism``. The package stays as it was
 installed, so whoever writes into a run folder takes a :func:`working_copy` first.
 """
 
@@ -15,6 +15,10 @@ from prism_motor.runs.errors import RunError
 
 SHIPPED = Path(__file__).resolve().parents[1] / "shipped"
 """Where they are: one folder a policy."""
+
+
+_FORMER = {"g1-gated": "g1-prism", "g1-mlp-larger": "g1-mlp-matched"}
+"""Former names of shipped policies."""
 
 
 def shipped_names() -> list[str]:
@@ -32,8 +36,9 @@ def resolve(run: str | Path) -> Path:
     names = shipped_names()
     if path.exists():
         return path
-    if str(run) in names:
-        return SHIPPED / run
+    name = _FORMER.get(str(run), str(run))
+    if name in names:
+        return SHIPPED / name
     known = f"; these come with prism: {', '.join(names)}" if names else ""
     raise RunError(f"There is no run at {run}{known}.")
 

@@ -16,7 +16,7 @@ from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import Policy, check_actions
 from prism_motor.locomotion.state import has_fallen
-from prism_motor.locomotion.task import TaskConfig, TerminationConfig
+from prism_motor.locomotion.task import LeggedTaskConfig, TerminationConfig
 from prism_motor.sim.engine import Dynamics
 
 REMEMBERED = 10.0
@@ -80,7 +80,13 @@ class Walker:
     """
 
     def __init__(
-        self, name: str, policy: Policy, task: TaskConfig, *, colour: str = BLUE, seed: int = 1
+        self,
+        name: str,
+        policy: Policy,
+        task: LeggedTaskConfig,
+        *,
+        colour: str = BLUE,
+        seed: int = 1,
     ) -> None:
         self.name, self.policy, self.task, self.colour, self.seed = name, policy, task, colour, seed
         calm = find_condition("nominal").apply(task)

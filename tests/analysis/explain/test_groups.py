@@ -88,7 +88,7 @@ def test_the_effect_of_a_cell_is_that_of_taking_its_product_away(observations):
     assert float(matrix.effect[3, 0]) == pytest.approx(float(moved.norm(dim=-1).mean()), rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["gated", "residual"])
+@pytest.mark.parametrize("kind", ["prism", "prism-residual"])
 @torch.no_grad()
 def test_second_order_parts_are_exact(kind, observations):
     """Along a line the even part of a cubic is constant plus second order."""
@@ -106,7 +106,7 @@ def test_second_order_parts_are_exact(kind, observations):
 
 
 def test_degree_three_goes_beyond_pairs(observations):
-    policy = small_policy("gated", degree=3)
+    policy = small_policy("prism", degree=3)
     products, names = products_of(policy), name_inputs(policy.config.task)
     forms = branch_forms(products, observations.mean(0))
     matrix = measure_groups(products, observations, names, forms, torch.ones(products.count))

@@ -10,10 +10,10 @@ from prism_motor.analysis.explain.products import products_of
 from tests.analysis.policies import small_policy
 
 KINDS = {
-    "gated": ("gated", {}),
-    "gated, degree 3": ("gated", {"degree": 3}),
-    "residual": ("residual", {}),
-    "residual, degree 3": ("residual", {"degree": 3}),
+    "prism": ("prism", {}),
+    "prism, degree 3": ("prism", {"degree": 3}),
+    "prism-residual": ("prism-residual", {}),
+    "prism-residual, degree 3": ("prism-residual", {"degree": 3}),
 }
 
 
@@ -120,10 +120,10 @@ def test_a_single_known_product_gets_its_names():
     ("arm", "options", "reason"),
     [
         ("mlp", {}, "a plain MLP forms no explicit products"),
-        ("gated", {"degree": 1}, "degree 1 is linear"),
-        ("residual", {"degree": 1}, "degree 1 is linear"),
-        ("gated", {"bound": 1.0}, "bound=1.0 is no polynomial"),
-        ("gated", {"interaction": "glu"}, "interaction='glu'"),
+        ("prism", {"degree": 1}, "degree 1 is linear"),
+        ("prism-residual", {"degree": 1}, "degree 1 is linear"),
+        ("prism", {"bound": 1.0}, "bound=1.0 is no polynomial"),
+        ("prism", {"interaction": "glu"}, "interaction='glu'"),
     ],
 )
 def test_policies_without_products_are_refused_with_the_reason(arm, options, reason):

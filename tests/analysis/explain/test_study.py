@@ -17,7 +17,7 @@ from tests.analysis.policies import small_policy
 QUICK = ExplainConfig(envs=4, seconds=1.0, states=60, top=3, draws=3, closed_loop=False)
 
 
-@pytest.fixture(scope="module", params=["gated", "residual"])
+@pytest.fixture(scope="module", params=["prism", "prism-residual"])
 def explanation(request):
     return explain(small_policy(request.param, "quadruped", degree=3), QUICK)
 
@@ -26,7 +26,7 @@ def test_products_are_sorted_and_all_there(explanation):
     distances = [entry.effect.distance for entry in explanation.products]
     assert distances == sorted(distances, reverse=True)
     expected = {f"{i}" for i in range(6)}
-    if explanation.about["arm"] == "residual":
+    if explanation.about["arm"] == "prism-residual":
         expected = {f"{i}, stage {k}" for i in range(6) for k in (2, 3)}
     assert {entry.product.feature for entry in explanation.products} == expected
     assert all(entry.effect.absolute <= entry.effect.distance for entry in explanation.products)
@@ -51,7 +51,7 @@ def test_the_curve_ends_at_the_effect_of_all(explanation):
 
 
 def test_gates_start_where_they_started(explanation):
-    if explanation.about["arm"] == "residual":
+    if explanation.about["arm"] == "prism-residual":
         assert explanation.gates is None
         assert make_finding(explanation).data["gates"] is None
     else:
@@ -84,7 +84,7 @@ def test_the_file_holds_table_caption_and_everything(explanation, tmp_path):
 
 
 def test_closed_loop_is_a_table_of_its_own():
-    policy = small_policy("gated", "quadruped", duration=1.0)
+    policy = small_policy("prism", "quadruped", duration=1.0)
     reports = []
     config = replace(QUICK, envs=2, closed_loop=True)
     finding = make_finding(explain(policy, config, report=lambda *_: reports.append(1)))
@@ -96,7 +96,7 @@ def test_closed_loop_is_a_table_of_its_own():
 
 
 def test_the_same_seed_gives_the_same_explanation(tmp_path):
-    policy = small_policy("gated", "quadruped")
+    policy = small_policy("prism", "quadruped")
     one, two = (make_finding(explain(policy, QUICK)).data for _ in "ab")
     for data in (one, two):
         data["about"].pop("provenance")
@@ -139,7 +139,7 @@ def test_mlps_are_refused_before_anything_starts(make_run, capsys, monkeypatch, 
     code, message = run_cli(capsys, "explain", make_run("mlp"), "--out", out)
     assert code == 2
     assert "a plain MLP forms no explicit products" in message
-    assert "gated or residual actor" in message
+    assert "prism or residual actor" in message
     assert not out.exists()
     code, message = run_cli(capsys, "explain", tmp_path / "nowhere")
     assert code == 2
@@ -147,11 +147,11 @@ def test_mlps_are_refused_before_anything_starts(make_run, capsys, monkeypatch, 
 
 
 def test_the_command_writes_into_the_run(make_run, capsys):
-    run = make_run("gated")
+    run = make_run("prism")
     words = ["--envs", "2", "--seconds", "1", "--states", "20", "--draws", "2", "--top", "4"]
     main(["explain", str(run), *words, "--no-closed-loop"])
     shown = capsys.readouterr().out
-    assert "Learned products of gated (quadruped, training seed 1, update 0)" in shown
+    assert "Learned products of prism (quadruped, training seed 1, update 0)" in shown
     assert "Gates started at 0.01" in shown
     data = json.loads((run / "analysis" / "explain" / "explain.json").read_text())
     assert data["closed_loop"] is None

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from prism_motor.analysis.explain.products import Products
 from prism_motor.locomotion.observations import actor_names
-from prism_motor.locomotion.task import TaskConfig
+from prism_motor.locomotion.task import LeggedTaskConfig
 
 _KEYS = {
     "gait clock": ("clock_sin", "clock_cos"),
@@ -60,7 +60,7 @@ class InputName:
         return f"{' '.join(word for word in parts if word)} {self.when}"
 
 
-def name_inputs(task: TaskConfig) -> list[InputName]:
+def name_inputs(task: LeggedTaskConfig) -> list[InputName]:
     """Name every actor input of a task, in the order of the observation."""
     return [_parse(key) for key in actor_names(task)]
 

@@ -210,6 +210,6 @@ def products_of(policy: Policy) -> Products:
     else:
         reason = f"products of interaction={policy.config.actor.interaction!r} are not gated"  # pyright: ignore[reportAttributeAccessIssue]
     raise InputError(
-        f"The policy ({arm}) has no learned products to explain: {reason}. Give a run of the gated "
-        "or residual actor with a degree of at least 2."
+        f"The policy ({arm}) has no learned products to explain: {reason}. Give a run of a prism "
+        "or prism-residual actor with a degree of at least 2."
     )

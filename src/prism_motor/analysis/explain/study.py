@@ -208,7 +208,7 @@ EXPLAIN = Study(
     help="""Show which products of inputs a policy learned, and what happens without them.
 
 Every product is removed alone on states of a rollout, and the change of the joint target is
-measured. The run is one of a gated or residual actor. Writes explain.json and figures to
+measured. The run is one of a prism or prism-residual actor. Writes explain.json and figures to
 RUN/analysis/explain.""",
     config=ExplainConfig,
     load=_load,

@@ -63,7 +63,7 @@ class PrismSmolVLAConfig(ConditionerFields, SmolVLAConfig):
         super().validate_features()
 
     def conditioner_traits(self) -> dict[str, object]:
-        """Return what distinguishes this conditioner from others, the size of its input included."""
+        """Return what makes this conditioner what it is, the size of its input included."""
         traits = super().conditioner_traits()
         if self.conditioner != "linear":
             traits["narrow_state"] = self.narrow_state

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from prism_motor._console import Progress
 from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
-from prism_motor._progress import Progress
 from prism_motor.manipulation.demonstrations.dataset import (
     ACTION,
     OBJECTS,
@@ -198,7 +198,7 @@ def _read_images(dataset: Any, key: str, size: int) -> Tensor:
     else:
         rows = dataset.hf_dataset.select_columns([key]).with_format(None)
         images = (row[key] for row in rows)
-    with Progress(f"Reading {key}", len(dataset), lines=2) as progress:
+    with Progress(f"Reading {key}", len(dataset)) as progress:
         for index, image in enumerate(images):
             if image.size != (size, size):
                 image = image.resize((size, size), Image.Resampling.BOX)

@@ -167,7 +167,7 @@ class DemonstrationCollection:
         return list(islice(free, max(0, missing)))
 
     def finish(self, report: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Write the dataset, remove the attempts and return what the dataset says about its origin."""
+        """Write the dataset, remove the attempts and return the origin that it names."""
         environment = _make_environment(self.task, self.config)
         try:
             features = make_features(environment, images=self.config.image_size > 0)

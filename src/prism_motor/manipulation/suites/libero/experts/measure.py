@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from prism_motor._progress import Progress
+from prism_motor._console import Progress
 from prism_motor.manipulation.environment import Environment, Expert, NoExpertError
 from prism_motor.manipulation.tasks import (
     Task,
@@ -61,7 +61,7 @@ def _measure_task(task: Task, seeds: Sequence[int], record: dict[str, Any]) -> N
     environment = make_environment(task, cameras=())
     try:
         expert = make_expert(environment)
-        with Progress(task.key, len(seeds), lines=2) as progress:
+        with Progress(task.key, len(seeds)) as progress:
             for seed in seeds:
                 success, steps = try_once(environment, expert, seed)
                 record["episodes"].append({"seed": seed, "success": success, "steps": steps})
