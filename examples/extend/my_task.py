@@ -31,10 +31,10 @@ class HopEnv(LeggedEnv):
 
 @term
 def hop(step, *, height=0.08):
-    risen = step.state.base_position[:, 2] - step.config.base_height
-    return risen.clamp(0, height) / height
+    """Pay for the sole's height above the ground, m, up to a limit."""
+    return step.sole_height.amin(-1).clamp(0, height) / height
 
 
 register_task_kind("hop", HopEnv)
-weights = {"hop": 2.0, "orientation": 1.0, "base_acc": 0.2, "torques": -1e-4, "dof_vel": -1e-3}
+weights = {"hop": 4.0, "orientation": 1.0, "base_acc": 0.2, "torques": -1e-4, "dof_vel": -1e-3}
 register_task("hopper-hop", HopTask(**robot_settings("hopper", weights)))

@@ -146,6 +146,15 @@ def test_falls_are_counted_and_time_outs_do_not_happen():
     assert standing.env.episode_length_buf.tolist() == [20]
 
 
+def test_a_task_without_commands_is_filmed_without_them(plugin):
+    plugin("my_task")
+    config = VideoConfig(seconds=0.2, primitives=True, **SMALL)
+    film = Film(lambda x: torch.zeros(len(x), 4), TASKS["hopper-hop"], config, "hop")
+    pictures = list(film)
+    assert len(pictures) == len(film) > 3
+    assert pictures[0].shape == (72, 96, 3)
+
+
 def test_conditions_apply():
     film = Film(stand, TASKS["laptop"], VideoConfig(0.1, None, "low-friction", **SMALL), "title")
     assert film.env.friction.tolist() == pytest.approx([0.2])

@@ -93,7 +93,7 @@ def test_joint_signs(standing):
 
     def foot_after(joint, angle):
         angles = robot.default_pose.copy()
-        angles[robot.indices(joint)[0]] += angle
+        angles[robot.joint_names.index(joint)] += angle
         pose(robot, model, data, angles)
         return data.body("left_ankle_roll").xpos.copy()
 

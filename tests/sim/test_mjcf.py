@@ -278,27 +278,27 @@ def test_a_missing_file_is_named(tmp_path):
 def test_robots_are_registered_once_and_built_in_ones_stay(write):
     file = write()
 
-    def hopper():
-        return read(file)
+    def bouncer():
+        return read(file, name="bouncer")
 
     try:
-        register_robot("hopper", hopper)
-        register_robot("hopper", hopper)
-        assert make_robot("hopper").joint_names == ["hip_roll", "hip_pitch", "knee"]
-        with pytest.raises(InputError, match=r"'hopper' is registered already"):
-            register_robot("hopper", lambda: read(file))
+        register_robot("bouncer", bouncer)
+        register_robot("bouncer", bouncer)
+        assert make_robot("bouncer").joint_names == ["hip_roll", "hip_pitch", "knee"]
+        with pytest.raises(InputError, match=r"'bouncer' is registered already"):
+            register_robot("bouncer", lambda: read(file))
         with pytest.raises(InputError, match=r"built-in robot called 'g1'"):
-            register_robot("g1", hopper)
-        register_robot("jumper", hopper)
-        with pytest.raises(InputError, match=r"'jumper' calls itself 'hopper'"):
+            register_robot("g1", bouncer)
+        register_robot("jumper", bouncer)
+        with pytest.raises(InputError, match=r"'jumper' calls itself 'bouncer'"):
             make_robot("jumper")
         with pytest.raises(InputError, match=r"'my robot' cannot be the name"):
-            register_robot("my robot", hopper)
+            register_robot("my robot", bouncer)
     finally:
-        for name in ("hopper", "jumper"):
+        for name in ("bouncer", "jumper"):
             ROBOTS.remove(name)
-    with pytest.raises(InputError, match=r"Unknown robot 'hopper'.*--plugin MODULE"):
-        make_robot("hopper")
+    with pytest.raises(InputError, match=r"Unknown robot 'bouncer'.*--plugin MODULE"):
+        make_robot("bouncer")
 
 
 def test_a_robot_is_rebuilt_in_another_process_from_its_name_and_module(tmp_path, write):

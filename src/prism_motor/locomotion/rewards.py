@@ -1,167 +1,34 @@
-"""Reward terms: how they are made and added up, and the 22 terms of Humanoid-Gym.
+"""The weighted sum of reward terms, and the 22 terms of Humanoid-Gym.
 
-A term maps the present step to a value per environment; :class:`Rewards` weighs and adds them.
-A function is a term without memory, a subclass of :class:`RewardTerm` one with memory; both are
-registered with :func:`term`. Their keyword-only arguments are parameters, whose values come from
-``RewardConfig.parameters``.
+A term maps the present step to a value per environment; :class:`Rewards` weighs and adds them. How
+to write one is in :mod:`prism_motor.locomotion.reward_terms`, whose names are found here too.
 """
 
 from __future__ import annotations
 
-import inspect
-import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from typing import Any, ClassVar
+from functools import lru_cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from prism_motor._errors import InputError
-from prism_motor._registry import Registry
-from prism_motor.locomotion.state import RobotState
+from prism_motor.locomotion.reward_terms import (
+    NEEDS,
+    TERMS,
+    LeggedStep,
+    RewardTerm,
+    Step,
+    norm,
+    term,
+)
 from prism_motor.locomotion.task import RewardConfig
 from prism_motor.nn.checks import check_choice
 from prism_motor.sim.robots import Robot
 
 CONTACT_FORCE = 5.0
 """Vertical force from which a foot counts as touching the ground, N."""
-
-NEEDS = {
-    "commands": "a task with velocity commands",
-    "gait": "a task with a gait clock",
-    "foot pairs": "a robot whose feet come in left-right pairs",
-    "knee pairs": "a robot with knees in left-right pairs",
-}
-"""What a term may need of its task and robot."""
-
-
-@dataclass
-class LeggedStep:
-    """Everything that a reward term may look at, in any task; extend it for one's own."""
-
-    config: RewardConfig
-    state: RobotState
-    contact: Tensor
-    """(N, F) feet that are on the ground."""
-    default_pose: Tensor
-    """(J,)"""
-    actions: tuple[Tensor, Tensor, Tensor]
-    """Applied actions: now, one step ago, two steps ago."""
-    last_dq: Tensor
-    """(N, J) joint velocities one step ago."""
-    last_world_velocity: Tensor
-    """(N, 6) base velocity one step ago."""
-    control_dt: float
-
-    @cached_property
-    def sole_height(self) -> Tensor:
-        """(N, F) height of the soles above the ground."""
-        return self.state.foot_position[..., 2] - self.config.foot_offset
-
-
-@dataclass
-class Step(LeggedStep):
-    """A step of the velocity task."""
-
-    command: Tensor
-    """(N, 3) after resampling."""
-    stance: Tensor
-    """(N, F) feet that should be on the ground."""
-    reference: Tensor
-    """(N, J) reference angles of the previous observation."""
-
-    @cached_property
-    def planar_error(self) -> Tensor:
-        """(N,) distance of the planar velocity from the commanded one."""
-        return _norm(self.command[:, :2] - self.state.velocity[:, :2])
-
-    @cached_property
-    def yaw_error(self) -> Tensor:
-        """(N,) distance of the yaw rate from the commanded one."""
-        return (self.command[:, 2] - self.state.angular_velocity[:, 2]).abs()
-
-
-_norm = partial(torch.linalg.vector_norm, dim=-1)  # half the cost of Tensor.norm
-
-
-class RewardTerm(ABC):
-    """A reward term with memory.
-
-    A subclass makes its tensors, one row per environment, in ``__init__`` and names them in
-    ``memory``: they are part of checkpoints, and zero when an episode begins. Keyword-only
-    arguments of ``__init__`` are parameters.
-
-    Args:
-        robot: The robot.
-        num_envs: How many environments.
-    """
-
-    memory: ClassVar[tuple[str, ...]] = ()
-    """Names of the tensors that are remembered from step to step."""
-
-    def __init__(self, robot: Robot, num_envs: int) -> None:
-        self.robot, self.num_envs = robot, num_envs
-
-    @abstractmethod
-    def __call__(self, step: Any) -> Tensor:
-        """Return the unweighted reward, (N,)."""
-
-    def reset(self, envs: Tensor, sole_height: Tensor) -> None:
-        """Begin new episodes in some environments, whose soles are at these heights (envs, F)."""
-        for name in self.memory:
-            setattr(self, name, getattr(self, name).index_fill(0, envs, 0))
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return the memory."""
-        return {name: getattr(self, name) for name in self.memory}
-
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Restore the memory."""
-        for name in self.memory:
-            setattr(self, name, state[name])
-
-
-@dataclass(frozen=True)
-class TermSpec:
-    """A registered term: how to make it, and what it needs."""
-
-    make: Callable[..., Any]
-    """A function of the step, or a subclass of :class:`RewardTerm`."""
-    needs: tuple[str, ...]
-    """Of :data:`NEEDS`."""
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Names of the parameters and their defaults."""
-        found = inspect.signature(self.make).parameters.values()
-        return {p.name: p.default for p in found if p.kind is p.KEYWORD_ONLY}
-
-
-TERMS: Registry[TermSpec] = Registry("reward term")
-"""Reward terms by name."""
-
-
-def term(made: Callable[..., Any] | None = None, *, needs: tuple[str, ...] = ()) -> Any:
-    """Register a reward term, a function or a subclass of :class:`RewardTerm`, under its own name.
-
-    ``class HopHigh`` is called ``hop_high`` in ``RewardConfig.weights``.
-
-    Args:
-        made: The term, where it is used as a plain decorator.
-        needs: What it needs of task and robot, of :data:`NEEDS`.
-    """
-    if made is None:
-        return partial(term, needs=needs)
-    for need in needs:
-        check_choice("need of a reward term", need, NEEDS)
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", made.__name__).lower()
-    if isinstance(made, type) and not issubclass(made, RewardTerm):
-        raise InputError(f"The reward term {made.__name__} must extend RewardTerm.")
-    TERMS.register(name, TermSpec(made, needs))
-    return made
 
 
 class Rewards:
@@ -290,7 +157,7 @@ _SPEED_PAY = torch.tensor([-2.0, -1.0, 1.2, 0.0])
 def orientation(step: LeggedStep) -> Tensor:
     """Base upright."""
     tilt = step.state.euler[:, :2].abs().sum(-1)
-    sideways_gravity = _norm(step.state.gravity[:, :2])
+    sideways_gravity = norm(step.state.gravity[:, :2])
     return (torch.exp(-10 * tilt) + torch.exp(-20 * sideways_gravity)) / 2
 
 
@@ -306,7 +173,7 @@ def base_height(step: Step) -> Tensor:
 def vel_mismatch_exp(step: LeggedStep) -> Tensor:
     """No vertical motion, no rolling and pitching."""
     vertical = step.state.velocity[:, 2].square()
-    tumbling = _norm(step.state.angular_velocity[:, :2])
+    tumbling = norm(step.state.angular_velocity[:, :2])
     return (torch.exp(-10 * vertical) + torch.exp(-5 * tumbling)) / 2
 
 
@@ -314,13 +181,13 @@ def vel_mismatch_exp(step: LeggedStep) -> Tensor:
 def base_acc(step: LeggedStep) -> Tensor:
     """Smooth base motion."""
     change = step.last_world_velocity - step.state.world_velocity
-    return torch.exp(-3 * _norm(change))
+    return torch.exp(-3 * norm(change))
 
 
 @term(needs=("gait",))
 def joint_pos(step: Step) -> Tensor:
     """Joints on the reference motion."""
-    error = _norm(step.state.q - step.reference)
+    error = norm(step.state.q - step.reference)
     return torch.exp(-2 * error) - 0.2 * error.clamp(0, 0.5)
 
 
@@ -330,7 +197,7 @@ def default_joint_pos(step: LeggedStep) -> Tensor:
     offset = step.state.q - step.default_pose
     legs = _leg_masks(step.config.abduction_joints, len(step.default_pose))
     abduction = (offset.square() @ legs).sqrt().sum(-1)
-    return torch.exp(-100 * (abduction - 0.1).clamp(0, 50)) - 0.01 * _norm(offset)
+    return torch.exp(-100 * (abduction - 0.1).clamp(0, 50)) - 0.01 * norm(offset)
 
 
 @lru_cache(maxsize=8)
@@ -364,7 +231,7 @@ def knee_distance(step: LeggedStep) -> Tensor:
 def _distance_in(positions: Tensor, bounds: tuple[float, float]) -> Tensor:
     """Mean over left-right pairs (0, 1), (2, 3), ... of how well the planar distance fits."""
     left, right = positions.unflatten(1, (-1, 2)).unbind(2)
-    distance = _norm((left - right)[..., :2])
+    distance = norm((left - right)[..., :2])
     outside = (distance - distance.clamp(*bounds)).abs().clamp(max=0.5)
     return (1 + torch.exp(-100 * outside)).mean(-1) / 2
 
@@ -372,14 +239,14 @@ def _distance_in(positions: Tensor, bounds: tuple[float, float]) -> Tensor:
 @term
 def feet_contact_forces(step: LeggedStep) -> Tensor:
     """Force beyond what walking needs."""
-    excess = _norm(step.state.foot_force) - step.config.contact_force
+    excess = norm(step.state.foot_force) - step.config.contact_force
     return excess.clamp(0, 400).sum(-1)
 
 
 @term
 def foot_slip(step: LeggedStep) -> Tensor:
     """Planar speed of feet on the ground."""
-    speed = _norm(step.state.foot_velocity[..., :2])
+    speed = norm(step.state.foot_velocity[..., :2])
     return (speed.sqrt() * step.contact).sum(-1)
 
 
@@ -441,7 +308,7 @@ class FeetClearance(RewardTerm):
 @term
 def collision(step: LeggedStep) -> Tensor:
     """The base touches something."""
-    return (_norm(step.state.base_force) > 0.1).float()
+    return (norm(step.state.base_force) > 0.1).float()
 
 
 @term

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_motor._errors import InputError
-
 TORQUE_FRACTION = 0.85
 """Share of a motor's limit that the controller may use."""
 
@@ -127,11 +125,3 @@ class Robot:
     def joint_names(self) -> list[str]:
         """Names of the joints in policy order."""
         return [joint.name for joint in self.joints]
-
-    def indices(self, *parts: str) -> list[int]:
-        """Return the joints whose name contains any of ``parts``, in policy order."""
-        found = [i for i, j in enumerate(self.joints) if any(part in j.name for part in parts)]
-        if not found:
-            names = ", ".join(self.joint_names)
-            raise InputError(f"No joint of {self.name} is called {' or '.join(parts)}: {names}.")
-        return found
