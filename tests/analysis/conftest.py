@@ -59,7 +59,10 @@ def make_pusher(tmp_path_factory):
         key = (arm, seed, task)
         if key not in made:
             settings = {**quick, "task.suite": "metaworld", "task.name": task, "demos": "nowhere"}
-            config = MANIPULATION.make_config("state", arm, seed=seed, overrides=settings)
+            kind = "mlp-large" if arm == "mlp" else arm  # the matched one needs wider layers
+            config = MANIPULATION.make_config(
+                "state", kind, seed=seed, name=arm, overrides=settings
+            )
             config = MANIPULATION.prepare(config)
             generator = torch.Generator().manual_seed(0)
             sizes = {STATE: config.task.state, OBJECTS: config.task.objects}

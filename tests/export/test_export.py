@@ -108,7 +108,7 @@ def test_an_export_is_replaced_but_nothing_else(runs, exports, tmp_path):
     export_run(runs("quadruped"), target)
     assert not (target / "old").exists()
     (target / "contract.json").unlink()
-    with pytest.raises(FileExistsError, match="not an export"):
+    with pytest.raises(ValueError, match="not an export"):
         export_run(runs("quadruped"), target)
     assert (target / "policy.onnx").exists()
 

@@ -293,7 +293,7 @@ def test_unknown_terms_are_refused_and_new_ones_can_be_added():
         rewards = Rewards(RewardConfig(weights={"always_one": 2.0}), G1, 1, NEEDS)
         assert rewards(make_step()).item() == pytest.approx(2 * DT)
     finally:
-        del TERMS["always_one"]
+        TERMS.remove("always_one")
 
 
 def test_parameters_come_from_the_config():
@@ -312,7 +312,7 @@ def test_parameters_come_from_the_config():
         with pytest.raises(ValueError, match=r"parameters has 'scaled', a term without a weight"):
             Rewards(idle, G1, 1, NEEDS)
     finally:
-        del TERMS["scaled"]
+        TERMS.remove("scaled")
 
 
 def test_a_term_with_memory_is_reset_saved_and_restored(plugin):

@@ -122,7 +122,7 @@ def test_mirroring_what_has_no_mirror_image_is_refused_early(monkeypatch):
     from prism_motor.sim import robots
 
     lame = replace(make_robot("hopper"), name="lame", mirror=None, mirror_sign=None)
-    monkeypatch.setitem(robots.ROBOTS, "lame", lambda: lame)
+    monkeypatch.setitem(robots.ROBOTS._entries, "lame", lambda: lame)
     with pytest.raises(InputError, match=r"'lame' does not say how it is mirrored.*mirror=.*ppo"):
         check_mirror(replace(TASKS["hopper-walk"], robot="lame"))
     check_mirror(TASKS["hopper-walk"])
@@ -186,5 +186,5 @@ def test_tasks_are_registered_once_and_built_in_ones_stay():
     with pytest.raises(
         InputError, match=r"Unknown task 'lap-top'.*Did you mean 'laptop'.*--plugin"
     ):
-        TASKS.find("lap-top")
+        TASKS["lap-top"]
     assert set(TASKS["g1"].rewards.weights) == set(HUMANOID_GYM_WEIGHTS)

@@ -108,7 +108,10 @@ def field_docs(kind: type[Any]) -> dict[str, str]:
     for base in reversed(kind.__mro__):
         if not dataclasses.is_dataclass(base):
             continue
-        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        try:
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        except (OSError, TypeError):  # typed at a prompt, or run from a path
+            continue
         assert isinstance(body, ast.ClassDef)
         for field, doc in zip(body.body, body.body[1:], strict=False):
             if (

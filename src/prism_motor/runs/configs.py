@@ -208,6 +208,8 @@ def _overridden(config: Any, tree: dict[str, Any], prefix: str, known: list[str]
                     f"e.g. {key}.{inner[0]}."
                 )
             changes[name] = _overridden(current, value, f"{key}.", known)
+        elif isinstance(value, dict) and isinstance(current, dict):
+            changes[name] = _merged(current, value, hints[name], key)
         elif isinstance(value, dict):
             raise ConfigError(f"{key} is one value, {current!r}, and has no setting in it.")
         else:
@@ -215,10 +217,24 @@ def _overridden(config: Any, tree: dict[str, Any], prefix: str, known: list[str]
     return dataclasses.replace(config, **changes)
 
 
+def _merged(current: dict[str, Any], changes: dict[str, Any], hint: Any, where: str) -> Any:
+    """Change some entries of a table; entries may be tables too."""
+    kind = typing.get_args(hint)[1] if typing.get_args(hint) else Any
+    found = dict(current)
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            found[name] = _merged(found.get(name) or {}, value, kind, f"{where}.{name}")
+        else:
+            found[name] = _typed(kind, value, f"{where}.{name}")
+    return found
+
+
 def _keys(config: Any, prefix: str) -> Iterator[str]:
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if dataclasses.is_dataclass(value):
             yield from _keys(value, f"{prefix}{field.name}.")
+        elif isinstance(value, dict):
+            yield from (f"{prefix}{field.name}.{name}" for name in value)
         else:
             yield prefix + field.name

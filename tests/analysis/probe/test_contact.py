@@ -145,13 +145,13 @@ def test_command_probes_what_the_run_is(make_pusher, tmp_path, capsys):
     runs = [str(make_pusher("prism")), str(make_pusher("linear"))]
     with pytest.raises(SystemExit):
         main(["probe", *runs, "--envs", "5", "--out", str(tmp_path)])
-    assert "no --envs. It is for locomotion runs" in capsys.readouterr().err
+    assert "Unrecognized options: --envs" in capsys.readouterr().err
 
 
 def test_a_walking_run_has_no_episodes_to_count(make_run, capsys):
     with pytest.raises(SystemExit):
         main(["probe", str(make_run("mlp")), "--episodes", "5"])
-    assert "no --episodes. It is for manipulation runs" in capsys.readouterr().err
+    assert "Unrecognized options: --episodes" in capsys.readouterr().err
 
 
 @pytest.mark.slow
