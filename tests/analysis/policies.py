@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from prism_motor.locomotion.policy import Policy
+from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.locomotion.ppo import make_actor
 from prism_motor.locomotion.presets import make_config
 
@@ -31,4 +31,4 @@ def small_policy(arm="prism", preset="laptop", gate=0.5, seed=0, duration=24.0, 
     if getattr(layer, "gate", None) is not None:
         with torch.no_grad():
             layer.gate.copy_(gate * torch.randn(layer.gate.shape, generator=generator))
-    return Policy(config, 0, actor, actor.as_onnx(verbose=False).eval())
+    return WalkingPolicy(config, 0, actor, actor.as_onnx(verbose=False).eval())

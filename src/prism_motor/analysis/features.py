@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prism_motor.locomotion.policy import Policy
+from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.nn.actors import ResidualEncoder
 from prism_motor.nn.conditioner import PolynomialConditioner
 from prism_motor.nn.factors import FactorLayer
@@ -31,7 +31,9 @@ _BATCH = 4096
 """Observations per forward pass."""
 
 
-def read_features(policy: Policy, observations: np.ndarray | Tensor) -> dict[str, np.ndarray]:
+def read_features(
+    policy: WalkingPolicy, observations: np.ndarray | Tensor
+) -> dict[str, np.ndarray]:
     """Return the activations of a policy's actor on some observations.
 
     Args:
@@ -71,7 +73,7 @@ def read_conditioner(conditioner: nn.Module | None, inputs: Tensor) -> dict[str,
     return {name: found[name].numpy() for name, _, _ in places}
 
 
-def feature_names(policy: Policy) -> list[str]:
+def feature_names(policy: WalkingPolicy) -> list[str]:
     """Return the names that :func:`read_features` gives for a policy."""
     inputs = policy.actor.obs_dim
     return list(read_features(policy, np.zeros((1, inputs), dtype=np.float32)))

@@ -14,7 +14,7 @@ from torch import Tensor
 from prism_motor.analysis.explain.names import branch_forms, name_inputs, name_products
 from prism_motor.analysis.explain.products import Products, products_of
 from prism_motor.analysis.explain.removals import remove_each
-from prism_motor.locomotion.policy import Policy
+from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.nn.checks import check_size
 
 
@@ -33,7 +33,9 @@ class TopInteractions:
         roles: What each is for.
     """
 
-    def __init__(self, policy: Policy, count: int = 8, observations: Tensor | None = None) -> None:
+    def __init__(
+        self, policy: WalkingPolicy, count: int = 8, observations: Tensor | None = None
+    ) -> None:
         self._products = products_of(policy)
         count = min(check_size("TopInteractions", "count", count), self._products.count)
         centre, scale = _typical(self._products, observations)

@@ -22,7 +22,7 @@ from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import check_actions
 from prism_motor.locomotion.observations import actor_names
-from prism_motor.locomotion.policy import Policy
+from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.nn.checks import check_size
 from prism_motor.runs import collect_provenance, to_dict
@@ -77,7 +77,7 @@ class ScriptedCommands(Commands):
 
 
 def record(
-    policy: Policy,
+    policy: WalkingPolicy,
     task: LeggedTaskConfig,
     condition: str = "nominal",
     *,
@@ -171,7 +171,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _walk(policy: Policy, env: VelocityEnv, steps: int, report: Report) -> dict[str, Any]:
+def _walk(policy: WalkingPolicy, env: VelocityEnv, steps: int, report: Report) -> dict[str, Any]:
     """Step the environments and return arrays of rows, sorted by episode and time."""
     meter = QuantityMeter(env.robot, env.num_envs, env.control_dt)
     everyone = torch.arange(env.num_envs)

@@ -16,7 +16,7 @@ from prism_motor.locomotion.reporting import MEASURES, WalkingReport
 from prism_motor.runs import to_dict
 
 if TYPE_CHECKING:
-    from prism_motor.locomotion.policy import Policy
+    from prism_motor.locomotion.policy import WalkingPolicy
     from prism_motor.runs import Run
     from prism_motor.train.distributed import Rank
 
@@ -137,7 +137,7 @@ class LocomotionDomain(Domain):
 
         return Films(folder, trainer, every, say)  # type: ignore[arg-type]
 
-    def load_policy(self, run: str | Path, step: int | None = None) -> Policy:
+    def load_policy(self, run: str | Path, step: int | None = None) -> WalkingPolicy:
         """Load a walking policy."""
         from prism_motor.locomotion.policy import load_policy
 
@@ -186,7 +186,7 @@ class LocomotionDomain(Domain):
 class _WalkingEvaluator:
     """Runs all environments of a condition and seed together."""
 
-    def __init__(self, policy: Policy, evaluation: WalkingEvaluation) -> None:
+    def __init__(self, policy: WalkingPolicy, evaluation: WalkingEvaluation) -> None:
         self.policy, self.evaluation = policy, evaluation
 
     def steps(self, keys: Sequence[Key]) -> int:

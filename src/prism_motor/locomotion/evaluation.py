@@ -21,7 +21,7 @@ from prism_motor.locomotion.legged import LeggedEnv
 from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.nn.checks import check_size
 
-Policy = Callable[[Tensor], Tensor]
+ActionFunction = Callable[[Tensor], Tensor]
 """Observations (N, observations) to actions (N, joints)."""
 
 
@@ -81,7 +81,7 @@ class WalkingEpisode:
 
 
 def evaluate(
-    policy: Policy,
+    policy: ActionFunction,
     task: LeggedTaskConfig,
     condition: str,
     *,

@@ -18,7 +18,7 @@ from prism_motor._extras import missing_extra
 from prism_motor.export import export_onnx, runner
 from prism_motor.locomotion.contract import make_contract
 from prism_motor.locomotion.observations import observation_size
-from prism_motor.locomotion.policy import Policy, load_policy
+from prism_motor.locomotion.policy import WalkingPolicy, load_policy
 from prism_motor.runs import collect_provenance, to_dict
 from prism_motor.runs.atomic import write_json, write_text
 from prism_motor.runs.layout import EXPORT, PROVENANCE
@@ -71,7 +71,7 @@ def _replaceable(folder: Path) -> bool:
     return folder.is_dir() and ((folder / runner.CONTRACT).exists() or not any(folder.iterdir()))
 
 
-def _write(policy: Policy, contract: dict[str, Any], folder: Path) -> None:
+def _write(policy: WalkingPolicy, contract: dict[str, Any], folder: Path) -> None:
     task = policy.config.task
     inputs, _ = observation_size(task)
     export_onnx(
@@ -88,7 +88,7 @@ def _write(policy: Policy, contract: dict[str, Any], folder: Path) -> None:
     shutil.copyfile(runner.__file__, folder / "runner.py")
 
 
-def _provenance(run: Path, policy: Policy) -> dict[str, Any]:
+def _provenance(run: Path, policy: WalkingPolicy) -> dict[str, Any]:
     keys = ("created", "prism", "commit", "uncommitted_changes", "packages")
     exported = collect_provenance()
     file = run / PROVENANCE

@@ -17,7 +17,7 @@ from prism_motor.runs.checkpoints import select
 
 
 @dataclass(frozen=True)
-class Policy:
+class WalkingPolicy:
     """A trained policy: observation history to action mean."""
 
     config: LocomotionConfig
@@ -35,7 +35,7 @@ class Policy:
         return self.module(observations)
 
 
-def load_policy(path: str | Path, step: int | None = None) -> Policy:
+def load_policy(path: str | Path, step: int | None = None) -> WalkingPolicy:
     """Load a policy from a run folder.
 
     Args:
@@ -55,4 +55,4 @@ def load_policy(path: str | Path, step: int | None = None) -> Policy:
             f"config.json describes: {error}"
         ) from error
     actor.eval()
-    return Policy(config, checkpoint.step, actor, actor.as_onnx(verbose=False).eval())
+    return WalkingPolicy(config, checkpoint.step, actor, actor.as_onnx(verbose=False).eval())

@@ -13,7 +13,7 @@ from prism_motor._errors import InputError
 from prism_motor.locomotion.commands import HeldCommands
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv, make_env
-from prism_motor.locomotion.evaluation import Policy, check_actions
+from prism_motor.locomotion.evaluation import ActionFunction, check_actions
 from prism_motor.locomotion.overlay import Overlay
 from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.sim.meshes import picture_model
@@ -73,7 +73,7 @@ class Film:
     """
 
     def __init__(
-        self, policy: Policy, task: LeggedTaskConfig, config: VideoConfig, title: str
+        self, policy: ActionFunction, task: LeggedTaskConfig, config: VideoConfig, title: str
     ) -> None:
         self.policy, self.config = policy, config
         changed = find_condition(config.condition).apply(task)

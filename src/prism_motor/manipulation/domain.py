@@ -19,7 +19,7 @@ from prism_motor.manipulation.rollout import PERTURBATIONS, find_perturbation
 from prism_motor.runs.layout import PRETRAINED
 
 if TYPE_CHECKING:
-    from prism_motor.manipulation.diffusion.policy import Policy
+    from prism_motor.manipulation.diffusion.policy import HandlingPolicy
     from prism_motor.runs import Run
     from prism_motor.train.distributed import Rank
 
@@ -170,7 +170,7 @@ class ManipulationDomain(Domain):
         folder = export_policy(self.load_policy(run.path), run.path / PRETRAINED)
         return f"For LeRobot: {folder}."
 
-    def load_policy(self, run: str | Path, step: int | None = None) -> Policy:
+    def load_policy(self, run: str | Path, step: int | None = None) -> HandlingPolicy:
         """Load a policy that learned from demonstrations."""
         from prism_motor.manipulation.diffusion.policy import load_policy
 

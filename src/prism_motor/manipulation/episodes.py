@@ -14,7 +14,7 @@ from prism_motor.manipulation import workers as pool
 from prism_motor.manipulation.compliance import ComplianceCorrector, find_compliance
 from prism_motor.manipulation.config import HandlingEvaluation
 from prism_motor.manipulation.data import environment_of
-from prism_motor.manipulation.diffusion.policy import Policy, PolicyActor, load_policy
+from prism_motor.manipulation.diffusion.policy import HandlingPolicy, PolicyActor, load_policy
 from prism_motor.manipulation.environment import Environment, Image
 from prism_motor.manipulation.rollout import HandlingOutcome, find_perturbation, run_episode
 from prism_motor.runs.layout import EVALUATIONS, VIDEOS
@@ -67,7 +67,7 @@ class EpisodeRunner:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: HandlingPolicy,
         environment: Environment,
         *,
         condition: str,

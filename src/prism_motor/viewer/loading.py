@@ -11,7 +11,7 @@ from prism_motor._errors import InputError
 from prism_motor.analysis.live import TopInteractions
 from prism_motor.analysis.recording import record
 from prism_motor.arms import arm_colours
-from prism_motor.locomotion.policy import Policy, load_policy
+from prism_motor.locomotion.policy import WalkingPolicy, load_policy
 from prism_motor.viewer.walker import Walker
 
 _PRODUCTS = 6
@@ -42,7 +42,7 @@ def load_walkers(runs: Sequence[Path]) -> list[tuple[Walker, TopInteractions | N
     ]
 
 
-def _products(policy: Policy) -> TopInteractions | None:
+def _products(policy: WalkingPolicy) -> TopInteractions | None:
     try:
         TopInteractions(policy, 1)
     except InputError:  # a policy without products

@@ -14,7 +14,7 @@ from torch import Tensor
 from prism_motor.locomotion.commands import HeldCommands
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv
-from prism_motor.locomotion.evaluation import Policy, check_actions
+from prism_motor.locomotion.evaluation import ActionFunction, check_actions
 from prism_motor.locomotion.state import has_fallen
 from prism_motor.locomotion.task import LeggedTaskConfig, TerminationConfig
 from prism_motor.sim.engine import Dynamics
@@ -82,7 +82,7 @@ class Walker:
     def __init__(
         self,
         name: str,
-        policy: Policy,
+        policy: ActionFunction,
         task: LeggedTaskConfig,
         *,
         colour: str = BLUE,

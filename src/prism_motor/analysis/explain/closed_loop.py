@@ -15,7 +15,7 @@ from torch import Tensor
 from prism_motor.analysis.explain.products import Parts, Products
 from prism_motor.analysis.study import Report, silent
 from prism_motor.locomotion.evaluation import Protocol, evaluate
-from prism_motor.locomotion.policy import Policy
+from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.locomotion.summary import Summary, summarise
 
 Variant = Callable[[Parts], Tensor]
@@ -83,7 +83,7 @@ def _fit(inputs: Tensor, outputs: Tensor) -> list[tuple[Tensor, Tensor]]:
 
 
 def walk(
-    policy: Policy,
+    policy: WalkingPolicy,
     products: Products,
     variant: Variant,
     *,
@@ -124,7 +124,7 @@ def walk(
     return summarise(found)
 
 
-def episode_steps(policy: Policy) -> int:
+def episode_steps(policy: WalkingPolicy) -> int:
     """Return how many control steps an episode has."""
     task = policy.config.task
     return round(task.terminations.duration / task.simulation.control_dt)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from prism_motor._errors import InputError
-from prism_motor.locomotion.policy import Policy
+from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.nn import PolynomialLayer
 from prism_motor.nn.actors import ResidualEncoder
 from prism_motor.nn.conditioner import PolynomialConditioner
@@ -43,7 +43,7 @@ class Products(ABC):
         count: Number of products.
     """
 
-    def __init__(self, policy: Policy, latent: int, stages: int = 1) -> None:
+    def __init__(self, policy: WalkingPolicy, latent: int, stages: int = 1) -> None:
         self.actor: Any = policy.actor
         self.action = policy.config.task.actions
         self.latent, self.stages = latent, stages
@@ -105,7 +105,7 @@ class Products(ABC):
 class GatedProducts(Products):
     """Products of a :class:`prism_motor.nn.PolynomialLayer`."""
 
-    def __init__(self, policy: Policy, layer: PolynomialLayer) -> None:
+    def __init__(self, policy: WalkingPolicy, layer: PolynomialLayer) -> None:
         super().__init__(policy, layer.out_features)
         self.layer = layer
         gate = layer.effective_gate()
@@ -146,7 +146,7 @@ class GatedProducts(Products):
 class ResidualProducts(Products):
     """Products of a :class:`prism_motor.nn.actors.ResidualEncoder`, stage by stage."""
 
-    def __init__(self, policy: Policy, encoder: ResidualEncoder) -> None:
+    def __init__(self, policy: WalkingPolicy, encoder: ResidualEncoder) -> None:
         super().__init__(policy, encoder.branch_out.in_features, encoder.degree - 1)
         self.encoder = encoder
 
@@ -192,7 +192,7 @@ class ResidualProducts(Products):
         return None
 
 
-def products_of(policy: Policy) -> Products:
+def products_of(policy: WalkingPolicy) -> Products:
     """Return the products of a policy, or say why it has none."""
     encoder: Any = getattr(policy.actor, "encoder", None)
     arm = policy.config.arm

@@ -39,13 +39,13 @@ from prism_motor.analysis.recording import record
 from prism_motor.analysis.rollouts import Rollout
 from prism_motor.analysis.study import Finding, Report, Study, silent
 from prism_motor.analysis.subjects import Subject
-from prism_motor.locomotion.policy import Policy, load_policy
+from prism_motor.locomotion.policy import WalkingPolicy, load_policy
 from prism_motor.locomotion.summary import Summary
 from prism_motor.statistics import Interval, bootstrap
 
 
 def explain(
-    policy: Policy,
+    policy: WalkingPolicy,
     config: ExplainConfig | None = None,
     *,
     run: str | Path = "",
@@ -113,7 +113,7 @@ def explain(
     )
 
 
-def count_work(policy: Policy, config: ExplainConfig) -> int:
+def count_work(policy: WalkingPolicy, config: ExplainConfig) -> int:
     """Return how often :func:`explain` reports."""
     count = products_of(policy).count
     closed_loop = VARIANTS * episode_steps(policy) if config.closed_loop else 0
@@ -121,7 +121,7 @@ def count_work(policy: Policy, config: ExplainConfig) -> int:
     return _steps(policy, config) + on_states + closed_loop
 
 
-def _steps(policy: Policy, config: ExplainConfig) -> int:
+def _steps(policy: WalkingPolicy, config: ExplainConfig) -> int:
     return round(config.seconds / policy.config.task.simulation.control_dt)
 
 
@@ -166,7 +166,7 @@ def _interval(distances: Tensor, robots: np.ndarray, config: ExplainConfig) -> I
 
 
 def _walk(
-    policy: Policy,
+    policy: WalkingPolicy,
     products: Products,
     order: Tensor,
     replacement: LinearReplacement,

@@ -35,7 +35,7 @@ from prism_motor.manipulation.contact import (
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.demonstrations.dataset import STATE
 from prism_motor.manipulation.diffusion.network import make_policy
-from prism_motor.manipulation.diffusion.policy import Policy, PolicyActor
+from prism_motor.manipulation.diffusion.policy import HandlingPolicy, PolicyActor
 from prism_motor.manipulation.environment import Environment, HandlingActor, Observation
 from prism_motor.manipulation.rollout import run_episode
 from prism_motor.nn.checks import check_size
@@ -156,7 +156,7 @@ def cut_contact_windows(
     )
 
 
-def read_policy(policy: Policy, observations: np.ndarray) -> dict[str, np.ndarray]:
+def read_policy(policy: HandlingPolicy, observations: np.ndarray) -> dict[str, np.ndarray]:
     """Return the features of a policy's conditioner on histories of the state."""
     size = policy.config.task.state
     states = torch.from_numpy(np.ascontiguousarray(observations, dtype=np.float32))
@@ -166,11 +166,11 @@ def read_policy(policy: Policy, observations: np.ndarray) -> dict[str, np.ndarra
     return {"raw": observations, **read_conditioner(conditioner, ready)}
 
 
-def untrained_policy(policy: Policy) -> Policy:
+def untrained_policy(policy: HandlingPolicy) -> HandlingPolicy:
     """Return the same network with random weights and the trained normaliser."""
     torch.manual_seed(policy.config.seed)
     network = make_policy(policy.config).eval()
-    return Policy(policy.config, 0, network, policy.normalise, policy.denormalise)
+    return HandlingPolicy(policy.config, 0, network, policy.normalise, policy.denormalise)
 
 
 class _Watched:
@@ -192,7 +192,7 @@ class _Watched:
         return self.actor.act(observation)
 
 
-def _feature_names(policy: Policy) -> list[str]:
+def _feature_names(policy: HandlingPolicy) -> list[str]:
     width = policy.config.task.state * policy.config.network.observation_steps
     return list(read_policy(policy, np.zeros((1, width), dtype=np.float32)))
 

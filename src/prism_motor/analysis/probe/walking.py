@@ -28,7 +28,7 @@ from prism_motor.analysis.rollouts import Rollout
 from prism_motor.analysis.study import Finding, Report, Study, silent
 from prism_motor.analysis.subjects import Subject, load_subjects, same_layout
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.policy import Policy
+from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.locomotion.ppo import make_actor
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn.checks import check_size
@@ -193,12 +193,12 @@ def with_pushes(task: TaskConfig) -> TaskConfig:
     return replace(task, randomisation=replace(task.randomisation, **_PUSHES))
 
 
-def untrained(policy: Policy) -> Policy:
+def untrained(policy: WalkingPolicy) -> WalkingPolicy:
     """Return the same network with random weights and the trained normaliser."""
     torch.manual_seed(policy.config.seed)
     actor = make_actor(policy.config)
     actor.obs_normalizer.load_state_dict(policy.actor.obs_normalizer.state_dict())
-    return Policy(policy.config, 0, actor.eval(), actor.as_onnx(verbose=False).eval())
+    return WalkingPolicy(policy.config, 0, actor.eval(), actor.as_onnx(verbose=False).eval())
 
 
 def _load(

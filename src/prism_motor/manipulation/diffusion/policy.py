@@ -26,7 +26,7 @@ from prism_motor.runs.checkpoints import select
 
 
 @dataclass(frozen=True)
-class Policy:
+class HandlingPolicy:
     """A trained policy."""
 
     config: ManipulationConfig
@@ -41,7 +41,7 @@ class Policy:
     """LeRobot's pipeline from outputs of the network to actions."""
 
 
-def load_policy(path: str | Path, step: int | None = None) -> Policy:
+def load_policy(path: str | Path, step: int | None = None) -> HandlingPolicy:
     """Load a policy from a run folder.
 
     Args:
@@ -64,10 +64,10 @@ def load_policy(path: str | Path, step: int | None = None) -> Policy:
         key, entry = name.split("/")
         statistics.setdefault(key, {})[entry] = value
     network.eval()
-    return Policy(config, checkpoint.step, network, *make_processors(network, statistics))
+    return HandlingPolicy(config, checkpoint.step, network, *make_processors(network, statistics))
 
 
-def check_fit(policy: Policy, environment: Environment) -> None:
+def check_fit(policy: HandlingPolicy, environment: Environment) -> None:
     """Raise unless a policy was trained for an environment's task."""
     trained, task = policy.config.task, environment.task
     if (trained.suite, trained.name) != (task.suite, task.name):
@@ -95,7 +95,7 @@ class PolicyActor:
         policy: Who acts.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: HandlingPolicy) -> None:
         self.policy = policy
         network = policy.config.network
         self._every, self._history = network.action_steps, network.observation_steps
@@ -152,7 +152,7 @@ class PolicyActor:
         return self.policy.denormalise(chunk)[0].numpy()
 
 
-def export_policy(policy: Policy, folder: Path) -> Path:
+def export_policy(policy: HandlingPolicy, folder: Path) -> Path:
     """Write a policy as LeRobot's pretrained folder, for ``--policy.path``.
 
     Args:

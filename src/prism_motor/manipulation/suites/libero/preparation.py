@@ -39,7 +39,7 @@ class NotPreparedError(PrismError, OSError):
 
 
 @dataclass(frozen=True)
-class Preparation:
+class LiberoReadiness:
     """How far LIBERO is prepared."""
 
     package: Path
@@ -87,10 +87,10 @@ def _note(problem: str) -> str:
     return f": {problem}" if problem else ""
 
 
-def check() -> Preparation:
+def check() -> LiberoReadiness:
     """Find out how far LIBERO is prepared; changes nothing."""
     package, assets = package_folder(), find_assets()
-    return Preparation(
+    return LiberoReadiness(
         package=package,
         config=config_file(),
         config_problem=_config_problem(config_file()),
@@ -100,7 +100,7 @@ def check() -> Preparation:
     )
 
 
-def prepare(assets: Path | None = None, *, link: bool = True) -> Preparation:
+def prepare(assets: Path | None = None, *, link: bool = True) -> LiberoReadiness:
     """Write LIBERO's config file and get its assets, from ``assets`` or from the hub.
 
     Args:

@@ -12,7 +12,7 @@ from prism_motor.manipulation.suites.libero.experts.scene import (
     nearest_turn,
     turn_between,
 )
-from prism_motor.manipulation.suites.libero.experts.skills import CLOSED, Command
+from prism_motor.manipulation.suites.libero.experts.skills import CLOSED, HandCommand
 
 
 def test_distance_to_a_turned_box_agrees_with_its_densely_sampled_surface():
@@ -66,8 +66,8 @@ def test_swapping_the_fingers_spares_half_a_turn():
 def test_actions_point_to_the_target_and_stay_in_range():
     hand = Pose(np.zeros(3), np.eye(3))
     turn = Rotation.from_rotvec([0.0, 0.0, 0.1]).as_matrix()
-    near = steer(hand, Command(Pose(np.array([0.01, 0.0, -0.02]), turn), CLOSED), Gains(12.0, 2.0))
-    far = steer(hand, Command(Pose(np.array([3.0, 4.0, 0.0]), turn), CLOSED), Gains())
+    near = steer(hand, HandCommand(Pose(np.array([0.01, 0.0, -0.02]), turn), CLOSED), Gains(12.0, 2.0))
+    far = steer(hand, HandCommand(Pose(np.array([3.0, 4.0, 0.0]), turn), CLOSED), Gains())
 
     assert np.allclose(near, [0.12, 0.0, -0.24, 0.0, 0.0, 0.2, 1.0])
     assert np.allclose(far[:3], [0.6, 0.8, 0.0])

@@ -17,7 +17,7 @@ from prism_motor.manipulation.suites.libero.experts.scene import (
 from prism_motor.manipulation.suites.libero.experts.skills import (
     CLOSED,
     OPEN,
-    Command,
+    HandCommand,
     Skill,
     is_blocked,
     move,
@@ -161,6 +161,6 @@ def close_door(scene: LiberoScene, name: str) -> Skill:
     for _ in range(120):
         if scene.joint(name) > door.closed:
             break
-        yield Command(at(0.0), CLOSED)
+        yield HandCommand(at(0.0), CLOSED)
     yield from move(scene, at(0.12), CLOSED, near=0.03)
     yield from rise(scene, scene.hand().position[2] + 0.10, OPEN)

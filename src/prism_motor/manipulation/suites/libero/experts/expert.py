@@ -29,7 +29,7 @@ from prism_motor.manipulation.suites.libero.experts.grasps import Grasp, Part
 from prism_motor.manipulation.suites.libero.experts.scene import Array, Goal, LiberoScene, Pose
 from prism_motor.manipulation.suites.libero.experts.skills import (
     OPEN,
-    Command,
+    HandCommand,
     Skill,
     grasp,
     insert,
@@ -177,7 +177,7 @@ class Gains:
     """1 / rad; 2 sets the controller's goal onto the target at once."""
 
 
-def steer(hand: Pose, command: Command, gains: Gains) -> NDArray[np.float64]:
+def steer(hand: Pose, command: HandCommand, gains: Gains) -> NDArray[np.float64]:
     """Return the seven actions in [-1, 1] that bring the hand towards the commanded pose."""
     error = command.pose.position - hand.position
     turn = Rotation.from_matrix(command.pose.rotation @ hand.rotation.T).as_rotvec()
@@ -226,13 +226,13 @@ def pursue_goals(scene: LiberoScene) -> Skill:
     for _ in range(20):
         if scene.still():
             break
-        yield Command(scene.hand(), OPEN)
+        yield HandCommand(scene.hand(), OPEN)
     while True:
         left = [goal for goal in scene.goals if not scene.holds(goal)]
         closed = [goal[-1] for goal in left if is_shut(scene, goal[-1])]
         if left:
             yield from perform(scene, derive_program(left, closed)[0])
-        yield Command(scene.hand(), OPEN)
+        yield HandCommand(scene.hand(), OPEN)
 
 
 def _limit(vector: Array, largest: float) -> Array:

@@ -35,7 +35,7 @@ _MARGIN = 0.04
 
 
 @dataclass(frozen=True)
-class Command:
+class HandCommand:
     """What a skill asks for at one step."""
 
     pose: Pose
@@ -46,7 +46,7 @@ class Command:
     """Largest norm of the linear action."""
 
 
-Skill = Iterator[Command]
+Skill = Iterator[HandCommand]
 """Yields what the hand should do next, one command per control step."""
 
 
@@ -69,7 +69,7 @@ def move(
             and turn_between(hand.rotation, to.rotation) < turned
         ):
             return
-        yield Command(to, fingers, speed)
+        yield HandCommand(to, fingers, speed)
 
 
 def is_stuck(distance: Callable[[], float], steps: int = 6) -> Callable[[], bool]:
@@ -96,7 +96,7 @@ def stay(scene: LiberoScene, fingers: float, steps: int) -> Skill:
     """Keep the pose while the fingers move."""
     pose = scene.hand()
     for _ in range(steps):
-        yield Command(pose, fingers)
+        yield HandCommand(pose, fingers)
 
 
 def narrow(scene: LiberoScene, width: float) -> Skill:
@@ -105,7 +105,7 @@ def narrow(scene: LiberoScene, width: float) -> Skill:
     for _ in range(10):
         if scene.opening() <= width:
             return
-        yield Command(pose, CLOSED)
+        yield HandCommand(pose, CLOSED)
 
 
 def grasp(scene: LiberoScene, name: str, goal: Array, how: Grasp | None = None) -> Skill:
@@ -229,7 +229,7 @@ def push(scene: LiberoScene, name: str, point: Array) -> Skill:
     stuck = is_stuck(left, 12)
     while left() > 0.02 and not stuck():
         # Aimed below the table, the fingers stay down and do not climb onto the object.
-        yield Command(behind(-0.04, 0.0), OPEN, 0.7)
+        yield HandCommand(behind(-0.04, 0.0), OPEN, 0.7)
     yield from rise(scene, scene.hand().position[2] + 0.08, OPEN)
 
 
