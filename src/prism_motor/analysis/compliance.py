@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -22,10 +22,12 @@ from prism_motor.manipulation.compliance import (
 from prism_motor.manipulation.contact import AFTER, diagnose
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
-from prism_motor.manipulation.environment import Environment
 from prism_motor.manipulation.rollout import run_episode
 from prism_motor.nn.checks import check_size
 from prism_motor.runs import to_dict
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Environment
 
 
 @dataclass(frozen=True)

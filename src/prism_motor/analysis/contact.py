@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,11 +28,13 @@ from prism_motor.manipulation.compliance import compliance_label, find_complianc
 from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD, diagnose
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
-from prism_motor.manipulation.environment import Environment, HandlingActor, Image
 from prism_motor.manipulation.rollout import run_episode
-from prism_motor.manipulation.tasks import Task
 from prism_motor.nn.checks import check_size
 from prism_motor.statistics import wilson
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Environment, HandlingActor, Image
+    from prism_motor.manipulation.tasks import Task
 
 _COLUMNS = {
     "window_peak_force": (f"peak force, {AFTER} steps, N", 1),

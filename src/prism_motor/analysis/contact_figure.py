@@ -11,11 +11,12 @@ from prism_motor.analysis.contact_episodes import SHOWN, ContactRecord, aligned
 from prism_motor.analysis.figures import BLUE, INK, ORANGE, PALE, new_figure
 from prism_motor.analysis.subjects import by_arm
 from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD
-from prism_motor.manipulation.environment import Image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from prism_motor.manipulation.environment import Image
 
 FORCE, SPEED = ORANGE, BLUE
 """Orange and blue, as in the paper."""

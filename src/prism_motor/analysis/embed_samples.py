@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prism_motor._extras import missing_extra
-from prism_motor.analysis.rollouts import Rollout
 from prism_motor.statistics import Interval, bootstrap
+
+if TYPE_CHECKING:
+    from prism_motor.analysis.rollouts import Rollout
 
 COMPONENTS = 50
 """Principal components that t-SNE starts from, and that make features of any width comparable."""

@@ -16,16 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.nn.actors import ResidualEncoder
 from prism_motor.nn.conditioner import PolynomialConditioner
 from prism_motor.nn.factors import FactorLayer
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.policy import WalkingPolicy
 
 _BATCH = 4096
 """Observations per forward pass."""

@@ -7,11 +7,14 @@ its frame, as in the paper, so a foot that rolls over its toes moves too.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
-from prism_motor.locomotion.rewards import Step
-from prism_motor.sim.robots.robot import Robot
+if TYPE_CHECKING:
+    from prism_motor.locomotion.rewards import Step
+    from prism_motor.sim.robots.robot import Robot
 
 TOTALS = (
     "joint_power",

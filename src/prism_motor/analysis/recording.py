@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,11 +22,13 @@ from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import check_actions
 from prism_motor.locomotion.observations import actor_names
-from prism_motor.locomotion.policy import WalkingPolicy
-from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.nn.checks import check_size
 from prism_motor.runs import collect_provenance, to_dict
 from prism_motor.runs.weights import hash_weights
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.policy import WalkingPolicy
+    from prism_motor.locomotion.task import LeggedTaskConfig
 
 COMMANDS = ("command_forward", "command_sideways", "command_yaw")
 """Columns of a rollout's commands."""

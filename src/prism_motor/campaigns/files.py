@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from prism_motor._checks import check_choice
 from prism_motor._errors import PrismError
 from prism_motor.campaigns.config import Campaign, CampaignError, read_campaign
-from prism_motor.campaigns.work import PlannedRun
 from prism_motor.runs import to_dict
 from prism_motor.runs.atomic import sync_folder, write_json
 from prism_motor.runs.checkpoints import checkpoint_steps
@@ -35,6 +34,7 @@ else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 if TYPE_CHECKING:
+    from prism_motor.campaigns.work import PlannedRun
     from prism_motor.report.write import Report
 
 _COPIED = (CONFIG, PROVENANCE, METRICS, LAST, CHECKPOINTS, EVALUATIONS)

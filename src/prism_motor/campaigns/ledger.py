@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prism_motor._errors import PrismError
 from prism_motor.campaigns import tuning
-from prism_motor.campaigns.config import Campaign
 from prism_motor.campaigns.plan import Plan
-from prism_motor.campaigns.work import PlannedRun, PlannedWork, Settings
 from prism_motor.runs.checkpoints import checkpoint_steps
 from prism_motor.runs.layout import EVALUATIONS, NONFINITE
+
+if TYPE_CHECKING:
+    from prism_motor.campaigns.config import Campaign
+    from prism_motor.campaigns.work import PlannedRun, PlannedWork, Settings
 
 
 @dataclass(frozen=True)

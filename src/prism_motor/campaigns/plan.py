@@ -7,13 +7,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prism_motor._errors import PrismError
 from prism_motor.campaigns.config import Arm, Campaign, CampaignError, Variant
 from prism_motor.campaigns.work import PlannedPreparation, PlannedRun, Settings
 from prism_motor.domains import DOMAINS, Preparation
 from prism_motor.runs.configs import flatten
-from prism_motor.train.config import RunConfig
+
+if TYPE_CHECKING:
+    from prism_motor.train.config import RunConfig
 
 UNNAMED = Variant("")
 """The variant of a campaign without any."""

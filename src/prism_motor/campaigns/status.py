@@ -7,12 +7,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prism_motor._console import count, duration, text_table
-from prism_motor.campaigns.config import Campaign
 from prism_motor.campaigns.ledger import Ledger
 from prism_motor.campaigns.locks import LOCK, has_failed, is_locked
-from prism_motor.campaigns.work import PlannedPreparation, PlannedWork
+
+if TYPE_CHECKING:
+    from prism_motor.campaigns.config import Campaign
+    from prism_motor.campaigns.work import PlannedPreparation, PlannedWork
 
 
 class Display:

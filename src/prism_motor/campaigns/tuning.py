@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prism_motor.campaigns.config import Arm, CampaignError, combinations
-from prism_motor.campaigns.plan import Plan
-from prism_motor.campaigns.work import PlannedRun, Settings
 from prism_motor.runs import Run, to_dict
 from prism_motor.runs.atomic import write_json
 from prism_motor.runs.layout import TUNING, TUNING_RUNS
-from prism_motor.train.config import RunConfig
 
 if TYPE_CHECKING:
     from prism_motor.campaigns.ledger import RunState
+    from prism_motor.campaigns.plan import Plan
+    from prism_motor.campaigns.work import PlannedRun, Settings
+    from prism_motor.train.config import RunConfig
 
 _FINAL = ("trained", "diverged")
 """States of tuning runs that have said what they can."""

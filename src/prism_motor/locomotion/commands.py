@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from prism_motor.locomotion.task import CommandConfig
+if TYPE_CHECKING:
+    from prism_motor.locomotion.task import CommandConfig
 
 
 class Commands:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -17,9 +17,11 @@ from prism_motor._errors import InputError, PrismError
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv, make_env
 from prism_motor.locomotion.gait import GaitMeter
-from prism_motor.locomotion.legged import LeggedEnv
-from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.nn.checks import check_size
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.legged import LeggedEnv
+    from prism_motor.locomotion.task import LeggedTaskConfig
 
 ActionFunction = Callable[[Tensor], Tensor]
 """Observations (N, observations) to actions (N, joints)."""

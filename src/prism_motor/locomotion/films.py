@@ -6,16 +6,19 @@ import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from prism_motor.locomotion.observations import observation_size
 from prism_motor.locomotion.tasks import TASKS
-from prism_motor.locomotion.trainer import WalkingTrainer
 from prism_motor.locomotion.video import Film, VideoConfig
 from prism_motor.sim.rendering import RenderingError
 from prism_motor.sim.video_files import write_video
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.trainer import WalkingTrainer
 
 SETTINGS = VideoConfig(seconds=6.0, width=480, height=360)
 """Short and small: nominal conditions, walking forward."""

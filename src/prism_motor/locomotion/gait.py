@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from prism_motor.locomotion.task import GaitConfig
+if TYPE_CHECKING:
+    from prism_motor.locomotion.task import GaitConfig
 
 
 @dataclass(frozen=True)

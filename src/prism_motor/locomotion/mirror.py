@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tensordict import TensorDict
 from torch import Tensor
 
 from prism_motor._errors import InputError
-from prism_motor.locomotion.legged import LeggedEnv
 from prism_motor.locomotion.observations import Frame, Rule, frame_of
-from prism_motor.locomotion.task import LeggedTaskConfig
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.legged import LeggedEnv
+    from prism_motor.locomotion.task import LeggedTaskConfig
 
 
 class Mirror:

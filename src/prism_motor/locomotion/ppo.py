@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from prism_motor._extras import missing_extra
-from prism_motor.locomotion.config import LocomotionConfig, PPOConfig
-from prism_motor.locomotion.legged import LeggedEnv
 from prism_motor.locomotion.mirror import augment
 from prism_motor.locomotion.observations import observation_size
-from prism_motor.nn import ActorConfig
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.config import LocomotionConfig, PPOConfig
+    from prism_motor.locomotion.legged import LeggedEnv
+    from prism_motor.nn import ActorConfig
 
 try:
     from rsl_rl.algorithms import PPO

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prism_motor._checks import check_choice
 from prism_motor._registry import Registry
 from prism_motor.locomotion.config import LocomotionConfig, PPOConfig
 from prism_motor.locomotion.mirror import can_mirror
 from prism_motor.locomotion.observations import observation_size
-from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.nn import ACTORS, ActorConfig, ResidualActorConfig, build_actor, matched_mlp
 from prism_motor.runs.configs import ConfigError, apply_overrides, flatten
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.task import LeggedTaskConfig
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -23,7 +23,9 @@ from prism_motor._registry import Registry
 from prism_motor.locomotion.state import RobotState
 from prism_motor.locomotion.task import RewardConfig
 from prism_motor.nn.checks import check_choice
-from prism_motor.sim.robots import Robot
+
+if TYPE_CHECKING:
+    from prism_motor.sim.robots import Robot
 
 NEEDS = {
     "commands": "a task with velocity commands",

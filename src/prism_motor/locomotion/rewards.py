@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -23,9 +23,11 @@ from prism_motor.locomotion.reward_terms import (
     norm,
     term,
 )
-from prism_motor.locomotion.task import RewardConfig
 from prism_motor.nn.checks import check_choice
-from prism_motor.sim.robots import Robot
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.task import RewardConfig
+    from prism_motor.sim.robots import Robot
 
 CONTACT_FORCE = 5.0
 """Vertical force from which a foot counts as touching the ground, N."""

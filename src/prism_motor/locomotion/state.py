@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from prism_motor.locomotion.task import TerminationConfig
-from prism_motor.sim.engine import RolloutEngine
+if TYPE_CHECKING:
+    from prism_motor.locomotion.task import TerminationConfig
+    from prism_motor.sim.engine import RolloutEngine
 
 
 @dataclass

@@ -5,10 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from prism_motor._errors import InputError
-from prism_motor.locomotion.evaluation import WalkingEpisode
 from prism_motor.statistics import Interval, wilson
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.evaluation import WalkingEpisode
 
 _FIELDS = (
     "episode_return",

@@ -5,19 +5,21 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from prism_motor._errors import InputError
-from prism_motor.domains import State
-from prism_motor.locomotion.config import LocomotionConfig
 from prism_motor.locomotion.env import make_env
 from prism_motor.locomotion.ppo import make_ppo
 from prism_motor.runs.checkpoints import select
 from prism_motor.train.distributed import ALONE, Rank
 from prism_motor.train.finite import check_step, check_update
+
+if TYPE_CHECKING:
+    from prism_motor.domains import State
+    from prism_motor.locomotion.config import LocomotionConfig
 
 
 class WalkingTrainer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,9 +16,11 @@ from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv, make_env
 from prism_motor.locomotion.evaluation import ActionFunction, check_actions
 from prism_motor.locomotion.overlay import Overlay
-from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.rendering import Renderer
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.task import LeggedTaskConfig
 
 _FRAME_RATE = 30.0
 """Pictures per second, about: they are taken every few control steps."""

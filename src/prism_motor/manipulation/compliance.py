@@ -19,14 +19,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prism_motor._errors import InputError
-from prism_motor.manipulation.environment import Array, Environment, Physics
 from prism_motor.nn.checks import check_choice
 from prism_motor.runs.configs import from_dict
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Array, Environment, Physics
 
 SOURCES = ("actuators", "contacts")
 """Where the force comes from: what the arm feels, or what only a simulator knows."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from prism_motor.manipulation.config import ManipulationConfig
+from typing import TYPE_CHECKING
+
 from prism_motor.manipulation.demonstrations.cache import Demonstrations, load_demonstrations
 from prism_motor.manipulation.diffusion.network import make_policy_config
-from prism_motor.manipulation.environment import Environment
 from prism_motor.manipulation.tasks import find_task, make_environment
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.config import ManipulationConfig
+    from prism_motor.manipulation.environment import Environment
 
 
 def environment_of(config: ManipulationConfig, stiffness: float | None = None) -> Environment:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 
-from prism_motor.manipulation import workers as pool
 from prism_motor.manipulation.compliance import ComplianceCorrector, find_compliance
-from prism_motor.manipulation.config import HandlingEvaluation
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import HandlingPolicy, PolicyActor, load_policy
-from prism_motor.manipulation.environment import Environment, Image
 from prism_motor.manipulation.rollout import HandlingOutcome, find_perturbation, run_episode
 from prism_motor.runs.layout import EVALUATIONS, VIDEOS
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation import workers as pool
+    from prism_motor.manipulation.config import HandlingEvaluation
+    from prism_motor.manipulation.environment import Environment, Image
 
 SEEDS_APART = 1000
 """Initial states that fit between two evaluation seeds."""

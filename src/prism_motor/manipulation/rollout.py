@@ -11,20 +11,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prism_motor.manipulation.contact import ContactTrace, TraceRecorder
-from prism_motor.manipulation.environment import (
-    Array,
-    Corrector,
-    Environment,
-    HandlingActor,
-    Image,
-    Observation,
-)
 from prism_motor.nn.checks import check_choice
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import (
+        Array,
+        Corrector,
+        Environment,
+        HandlingActor,
+        Image,
+        Observation,
+    )
 
 
 @dataclass(frozen=True)

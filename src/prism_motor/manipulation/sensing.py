@@ -5,14 +5,16 @@ from __future__ import annotations
 import atexit
 import importlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor.manipulation.environment import Array, Image
 from prism_motor.sim.rendering import RenderingError, find_backend
 from prism_motor.sim.scene import import_mujoco
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Array, Image
 
 _UNDRAWN = 5
 """A group of geometry that is not drawn."""

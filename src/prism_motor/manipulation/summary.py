@@ -5,11 +5,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from prism_motor._console import text_table
 from prism_motor._errors import InputError
-from prism_motor.manipulation.rollout import HandlingOutcome
 from prism_motor.statistics import Interval, wilson
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.rollout import HandlingOutcome
 
 MEASURES = (
     ("steps", "steps", 1.0, 0),

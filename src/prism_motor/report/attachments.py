@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from prism_motor.report.collect import RunRecord
 from prism_motor.report.tables import MISSING, Cell, Table
 from prism_motor.runs.layout import ANALYSIS, VIDEOS
+
+if TYPE_CHECKING:
+    from prism_motor.report.collect import RunRecord
 
 PICTURES = {".svg": "svg+xml", ".png": "png", ".gif": "gif", ".jpg": "jpeg"}
 """Kinds of figures by the end of their name."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from prism_motor.report.collect import CampaignPlan, RunRecord
 from prism_motor.report.curves import ChapterCurves, make_chapter_curves
-from prism_motor.report.results import SectionResults
 from prism_motor.report.sentences import Sentence, findings
 from prism_motor.report.tables import (
     Cell,
@@ -21,7 +19,11 @@ from prism_motor.report.tables import (
     main_table,
 )
 from prism_motor.runs.layout import TUNING
-from prism_motor.statistics import Claim
+
+if TYPE_CHECKING:
+    from prism_motor.report.collect import CampaignPlan, RunRecord
+    from prism_motor.report.results import SectionResults
+    from prism_motor.statistics import Claim
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism_motor.reporting import Axis, Quantity
+if TYPE_CHECKING:
+    from prism_motor.reporting import Axis, Quantity
 
 _WIDTH, _HEIGHT = 360, 236
 _LEFT, _RIGHT, _TOP, _BOTTOM = 36, 352, 26, 200

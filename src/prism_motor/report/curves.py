@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prism_motor.arms import arm_colours
-from prism_motor.report.arms import ArmRuns, ReportSection
 from prism_motor.report.charts import Chart, Curve, draw_chart, twin_labels
-from prism_motor.report.collect import RunRecord
-from prism_motor.reporting import Axis, Quantity
+
+if TYPE_CHECKING:
+    from prism_motor.report.arms import ArmRuns, ReportSection
+    from prism_motor.report.collect import RunRecord
+    from prism_motor.reporting import Axis, Quantity
 
 _POINTS = 160
 """Points of a curve."""

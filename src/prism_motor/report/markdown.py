@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from prism_motor import _console
-from prism_motor.report.chapters import Chapter
-from prism_motor.report.tables import Cell, Table
+
+if TYPE_CHECKING:
+    from prism_motor.report.chapters import Chapter
+    from prism_motor.report.tables import Cell, Table
 
 
 def make_markdown(

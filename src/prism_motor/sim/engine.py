@@ -11,13 +11,15 @@ from __future__ import annotations
 import copy
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prism_motor._errors import InputError
-from prism_motor.sim.robots.robot import Robot
 from prism_motor.sim.scene import build_model, colliding_geoms, import_mujoco
+
+if TYPE_CHECKING:
+    from prism_motor.sim.robots.robot import Robot
 
 
 @dataclass(frozen=True)

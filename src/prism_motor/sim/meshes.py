@@ -10,13 +10,15 @@ import functools
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prism_motor.sim.robots.primitives import ACCENT, DARK, LIGHT
-from prism_motor.sim.robots.robot import Robot
 from prism_motor.sim.scene import compile_spec, import_mujoco, make_scene
+
+if TYPE_CHECKING:
+    from prism_motor.sim.robots.robot import Robot
 
 _SOURCES = {"g1": ("mjlab", "asset_zoo/robots/unitree_g1/xmls/g1.xml")}
 """Robot to the package that ships meshes of it and its model there."""

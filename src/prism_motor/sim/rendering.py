@@ -8,13 +8,15 @@ import os
 import platform
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prism_motor._errors import PrismError
-from prism_motor.sim.robots.robot import Robot
 from prism_motor.sim.scene import import_mujoco
+
+if TYPE_CHECKING:
+    from prism_motor.sim.robots.robot import Robot
 
 
 class RenderingError(PrismError, OSError):

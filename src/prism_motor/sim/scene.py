@@ -6,13 +6,15 @@ import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
-from prism_motor.sim.robots.robot import Robot
+
+if TYPE_CHECKING:
+    from prism_motor.sim.robots.robot import Robot
 
 
 def import_mujoco() -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -19,7 +19,9 @@ from prism_motor.domains import Domain, Evaluator, Key, open_run
 from prism_motor.runs import Run, collect_provenance
 from prism_motor.runs.layout import EVALUATIONS
 from prism_motor.runs.weights import hash_weights
-from prism_motor.train.config import EvaluationConfig
+
+if TYPE_CHECKING:
+    from prism_motor.train.config import EvaluationConfig
 
 SCHEMA = 1
 """Version of the files; raised when their meaning changes."""

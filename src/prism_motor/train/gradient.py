@@ -7,15 +7,17 @@ import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from prism_motor.domains import State
 from prism_motor.runs.checkpoints import select
-from prism_motor.train.config import RunConfig
 from prism_motor.train.finite import NonFiniteTrainingError
+
+if TYPE_CHECKING:
+    from prism_motor.domains import State
+    from prism_motor.train.config import RunConfig
 
 
 class GradientTrainer(ABC):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from prism_motor._console import Progress
 from prism_motor._extras import missing_extra
+
+if TYPE_CHECKING:
+    from prism_motor._console import Progress
 
 
 class TensorBoard:

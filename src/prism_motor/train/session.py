@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -15,9 +16,11 @@ from prism_motor._errors import InputError
 from prism_motor.domains import Domain, Trainer, domain_of, open_run
 from prism_motor.runs import Run, RunError, load_checkpoint, save_checkpoint, to_dict
 from prism_motor.runs.layout import NONFINITE
-from prism_motor.train.config import RunConfig
 from prism_motor.train.distributed import ALONE, Rank, agree, check_agreement, gather
 from prism_motor.train.finite import NonFiniteTrainingError
+
+if TYPE_CHECKING:
+    from prism_motor.train.config import RunConfig
 
 Report = Callable[[dict[str, float]], None]
 """Called with every row of metrics."""

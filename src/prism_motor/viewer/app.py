@@ -10,19 +10,22 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 import torch
 import viser
 
 from prism_motor._errors import InputError
 from prism_motor.analysis.figures import INK
-from prism_motor.analysis.live import TopInteractions
 from prism_motor.viewer.panel import Controls, Panel
 from prism_motor.viewer.readings import FAINT, FiringPlots, VelocityPlots
 from prism_motor.viewer.scene import RobotScene
-from prism_motor.viewer.session import Session
 from prism_motor.viewer.shapes import rgb
 from prism_motor.viewer.walker import BLUE, Walker
+
+if TYPE_CHECKING:
+    from prism_motor.analysis.live import TopInteractions
+    from prism_motor.viewer.session import Session
 
 _FRAME = 1 / 50
 """Shortest time between pictures, s."""

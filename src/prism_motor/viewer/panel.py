@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import viser
 
-from prism_motor.locomotion.task import CommandConfig, Range
 from prism_motor.viewer.session import Command, Session
 from prism_motor.viewer.walker import DIRECTIONS
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.task import CommandConfig, Range
 
 _SPEEDS = (0.1, 2.0)
 _BEYOND = 0.25

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 import viser
 from viser import uplot
 
 from prism_motor.analysis.figures import INK
-from prism_motor.analysis.live import TopInteractions
-from prism_motor.viewer.session import Session
 from prism_motor.viewer.walker import REMEMBERED, Walker
+
+if TYPE_CHECKING:
+    from prism_motor.analysis.live import TopInteractions
+    from prism_motor.viewer.session import Session
 
 _AXES = (("forward", "m/s"), ("left", "m/s"), ("turn", "rad/s"))
 _POINTS = 200

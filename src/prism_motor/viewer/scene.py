@@ -5,7 +5,7 @@ The camera belongs to the user: to follow the robots, the floor runs under them 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import viser
@@ -13,9 +13,11 @@ import viser
 from prism_motor.analysis.figures import INK
 from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.scene import import_mujoco
-from prism_motor.viewer.session import Session
 from prism_motor.viewer.shapes import Rgb, body_meshes, linear, rgb
 from prism_motor.viewer.walker import DIRECTIONS, Walker
+
+if TYPE_CHECKING:
+    from prism_motor.viewer.session import Session
 
 _ACCENT: Rgb = (26, 107, 184)
 """Colour of the robots' models that gives way to the colour of the policy."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from prism_motor._errors import InputError
-from prism_motor.viewer.walker import Walker
+
+if TYPE_CHECKING:
+    from prism_motor.viewer.walker import Walker
 
 Command = tuple[float, float, float]
 """Forward and sideways velocity (m/s) and yaw rate (rad/s)."""

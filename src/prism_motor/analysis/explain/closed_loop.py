@@ -7,6 +7,7 @@ can be balanced by the next step.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,8 +16,10 @@ from torch import Tensor
 from prism_motor.analysis.explain.products import Parts, Products
 from prism_motor.analysis.study import Report, silent
 from prism_motor.locomotion.evaluation import Protocol, evaluate
-from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.locomotion.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.policy import WalkingPolicy
 
 Variant = Callable[[Parts], Tensor]
 """What the policy uses as its interaction features, (N, latent)."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prism_motor.analysis.explain.explanation import Explanation
 from prism_motor.analysis.explain.names import GROUPS
 from prism_motor.analysis.figures import BLUE, GREEN, GREY, INK, ORANGE, PALE, PINK, new_figure
 
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+
+    from prism_motor.analysis.explain.explanation import Explanation
 
 _FEET = (BLUE, ORANGE, GREEN, PINK)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from prism_motor.analysis.explain.explanation import Explanation
 from prism_motor.analysis.explain.figures import draw_curve, draw_firing, draw_groups
 from prism_motor.analysis.explain.groups import PAIRS
 from prism_motor.analysis.explain.names import GROUPS
 from prism_motor.analysis.study import Finding, ResultTable
-from prism_motor.locomotion.summary import Summary
+
+if TYPE_CHECKING:
+    from prism_motor.analysis.explain.explanation import Explanation
+    from prism_motor.locomotion.summary import Summary
 
 _COLUMNS = (
     "learned product",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from prism_motor.analysis.explain.products import Products
 from prism_motor.locomotion.observations import actor_names
-from prism_motor.locomotion.task import LeggedTaskConfig
+
+if TYPE_CHECKING:
+    from prism_motor.analysis.explain.products import Products
+    from prism_motor.locomotion.task import LeggedTaskConfig
 
 _KEYS = {
     "gait clock": ("clock_sin", "clock_cos"),

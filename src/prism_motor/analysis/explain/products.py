@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from prism_motor._errors import InputError
-from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.nn import PolynomialLayer
 from prism_motor.nn.actors import ResidualEncoder
 from prism_motor.nn.conditioner import PolynomialConditioner
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.policy import WalkingPolicy
 
 
 @dataclass(frozen=True)

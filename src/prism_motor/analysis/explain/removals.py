@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from prism_motor.analysis.explain.names import NamedProduct
-from prism_motor.analysis.explain.products import Parts, Products
-from prism_motor.analysis.rollouts import Rollout
 from prism_motor.analysis.study import Report, silent
+
+if TYPE_CHECKING:
+    from prism_motor.analysis.explain.products import Parts, Products
+    from prism_motor.analysis.rollouts import Rollout
 
 SHOWN = 6
 """How many products are followed."""

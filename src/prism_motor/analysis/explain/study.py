@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -36,12 +37,14 @@ from prism_motor.analysis.explain.removals import (
     remove_each,
 )
 from prism_motor.analysis.recording import record
-from prism_motor.analysis.rollouts import Rollout
 from prism_motor.analysis.study import Finding, Report, Study, silent
 from prism_motor.analysis.subjects import Subject
 from prism_motor.locomotion.policy import WalkingPolicy, load_policy
-from prism_motor.locomotion.summary import Summary
 from prism_motor.statistics import Interval, bootstrap
+
+if TYPE_CHECKING:
+    from prism_motor.analysis.rollouts import Rollout
+    from prism_motor.locomotion.summary import Summary
 
 
 def explain(

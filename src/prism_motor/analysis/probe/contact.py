@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -36,9 +37,11 @@ from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.demonstrations.dataset import STATE
 from prism_motor.manipulation.diffusion.network import make_policy
 from prism_motor.manipulation.diffusion.policy import HandlingPolicy, PolicyActor
-from prism_motor.manipulation.environment import Environment, HandlingActor, Observation
 from prism_motor.manipulation.rollout import run_episode
 from prism_motor.nn.checks import check_size
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Environment, HandlingActor, Observation
 
 TARGETS = (
     ProbeTarget("contact_impulse", "contact impulse", "log(1 + sum_h F)", "force", True),

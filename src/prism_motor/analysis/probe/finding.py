@@ -28,12 +28,13 @@ from prism_motor.analysis.probe.summary import (
     measure_leakage,
 )
 from prism_motor.analysis.study import Finding, ResultTable
-from prism_motor.analysis.subjects import ArmMean
 from prism_motor.arms import arm_colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from prism_motor.analysis.subjects import ArmMean
 
 _LABELS = {
     "raw": "raw observation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -24,15 +25,17 @@ from prism_motor.analysis.probe.probes import (
     probe_policies,
 )
 from prism_motor.analysis.recording import record
-from prism_motor.analysis.rollouts import Rollout
 from prism_motor.analysis.study import Finding, Report, Study, silent
 from prism_motor.analysis.subjects import Subject, load_subjects, same_layout
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.locomotion.ppo import make_actor
-from prism_motor.locomotion.task import TaskConfig
 from prism_motor.nn.checks import check_size
 from prism_motor.sim.robots import make_robot
+
+if TYPE_CHECKING:
+    from prism_motor.analysis.rollouts import Rollout
+    from prism_motor.locomotion.task import TaskConfig
 
 _PUSHES = {"push_every": 1.0, "push_velocity": 0.2, "push_angular_velocity": 0.4}
 """Pushes during the recording, as in the paper's protocol: s, m/s, rad/s."""

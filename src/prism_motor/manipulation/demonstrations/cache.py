@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,8 +25,10 @@ from prism_motor.manipulation.demonstrations.dataset import (
     STATE,
     image_key,
 )
-from prism_motor.manipulation.environment import Environment
-from prism_motor.manipulation.tasks import Task
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Environment
+    from prism_motor.manipulation.tasks import Task
 
 
 class DemonstrationsError(InputError):

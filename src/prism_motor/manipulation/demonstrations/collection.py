@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prism_motor._errors import InputError
 from prism_motor.manipulation.demonstrations.dataset import ORIGIN, make_features, write_dataset
@@ -28,12 +28,14 @@ from prism_motor.manipulation.demonstrations.recording import (
     record_demonstration,
     save_demonstration,
 )
-from prism_motor.manipulation.environment import Environment
 from prism_motor.manipulation.tasks import Task, find_task, make_environment, make_expert
 from prism_motor.manipulation.workers import EpisodeJob, JobResult, WorkerError, run_episodes
 from prism_motor.nn.checks import check_size
 from prism_motor.runs import collect_provenance
 from prism_motor.runs.atomic import write_json
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Environment
 
 SEEDS_APART = 1_000_000
 """Attempts that fit between two seeds."""

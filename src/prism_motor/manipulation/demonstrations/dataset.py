@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prism_motor._extras import missing_extra
-from prism_motor.manipulation.demonstrations.recording import Demonstration
-from prism_motor.manipulation.environment import Environment
 from prism_motor.runs.atomic import write_json
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.demonstrations.recording import Demonstration
+    from prism_motor.manipulation.environment import Environment
 
 STATE = "observation.state"
 OBJECTS = "observation.environment_state"

@@ -7,13 +7,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prism_motor._checks import check_size
 from prism_motor._errors import InputError
-from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.runs.configs import find_differences, flatten, to_flags
 from prism_motor.runs.layout import DEMOS
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.config import ManipulationConfig
 
 
 @dataclass(frozen=True)

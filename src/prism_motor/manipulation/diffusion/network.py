@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from prism_motor._errors import InputError, PrismError
 from prism_motor._extras import missing_extra
-from prism_motor.manipulation.config import ManipulationConfig
-from prism_motor.manipulation.demonstrations.cache import Demonstrations
 from prism_motor.manipulation.demonstrations.dataset import ACTION, OBJECTS, STATE, image_key
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.config import ManipulationConfig
+    from prism_motor.manipulation.demonstrations.cache import Demonstrations
 
 SMALLEST_RANGE = 0.01
 """Narrower ranges (m, rad) are widened to this: what hardly moves in demonstrations must not be

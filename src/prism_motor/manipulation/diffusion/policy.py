@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,9 +20,11 @@ from prism_motor.domains import open_run, require_domain
 from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.dataset import OBJECTS, STATE, image_key
 from prism_motor.manipulation.diffusion.network import make_policy, make_processors
-from prism_motor.manipulation.environment import Environment, Observation
 from prism_motor.runs import RunError
 from prism_motor.runs.checkpoints import select
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Environment, Observation
 
 
 @dataclass(frozen=True)

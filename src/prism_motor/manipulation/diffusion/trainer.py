@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from prism_motor.domains import State
-from prism_motor.manipulation.config import ManipulationConfig
-from prism_motor.manipulation.demonstrations.cache import Demonstrations
 from prism_motor.manipulation.diffusion.network import (
     make_policy,
     make_processors,
@@ -19,6 +16,11 @@ from prism_motor.manipulation.diffusion.network import (
 from prism_motor.manipulation.diffusion.windows import TrainingWindows, draw_samples
 from prism_motor.runs import RunError
 from prism_motor.train.gradient import GradientTrainer
+
+if TYPE_CHECKING:
+    from prism_motor.domains import State
+    from prism_motor.manipulation.config import ManipulationConfig
+    from prism_motor.manipulation.demonstrations.cache import Demonstrations
 
 
 class HandlingTrainer(GradientTrainer):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
-from prism_motor.manipulation.config import NetworkConfig
-from prism_motor.manipulation.demonstrations.cache import Demonstrations
 from prism_motor.manipulation.demonstrations.dataset import ACTION
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.config import NetworkConfig
+    from prism_motor.manipulation.demonstrations.cache import Demonstrations
 
 
 class TrainingWindows:

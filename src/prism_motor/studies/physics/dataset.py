@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from prism_motor._errors import InputError
-from prism_motor.studies.physics.config import PhysicsConfig
 from prism_motor.studies.physics.robot import (
     JOINTS,
     TORQUE_LIMIT,
@@ -18,6 +18,9 @@ from prism_motor.studies.physics.robot import (
     measure,
     target_columns,
 )
+
+if TYPE_CHECKING:
+    from prism_motor.studies.physics.config import PhysicsConfig
 
 _STIFFNESS = np.array([8.0, 30.0, 14.0, 3.0])
 _DAMPING = np.array([1.0, 3.0, 1.4, 0.25])

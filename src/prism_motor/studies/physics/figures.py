@@ -9,7 +9,6 @@ import numpy as np
 
 from prism_motor._figures import new_figure
 from prism_motor.arms import STYLES
-from prism_motor.studies.physics.dataset import Dataset
 from prism_motor.studies.physics.robot import (
     JOINTS,
     LANDMARKS,
@@ -20,12 +19,14 @@ from prism_motor.studies.physics.robot import (
     target_columns,
     trace_landmarks,
 )
-from prism_motor.studies.physics.summary import PhysicsSummary
-from prism_motor.studies.physics.training import PhysicsArm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from prism_motor.studies.physics.dataset import Dataset
+    from prism_motor.studies.physics.summary import PhysicsSummary
+    from prism_motor.studies.physics.training import PhysicsArm
 
 MLP, PRISM, OTHER = STYLES["mlp-matched"].colour, STYLES["prism"].colour, "#555555"
 """Colours of the families: plain MLPs, PRISM, alternatives to it."""

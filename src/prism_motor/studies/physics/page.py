@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from prism_motor._figures import to_svg
 from prism_motor._page import render_page
 from prism_motor.studies.physics import figures
 from prism_motor.studies.physics.config import TUNING_SEED, PhysicsConfig
-from prism_motor.studies.physics.dataset import Dataset
-from prism_motor.studies.physics.results import PhysicsResults
 from prism_motor.studies.physics.robot import JOINTS, TARGETS, signal_names
 from prism_motor.studies.physics.summary import (
     PhysicsSummary,
@@ -21,6 +19,10 @@ from prism_motor.studies.physics.summary import (
     verdict,
     write_bounds,
 )
+
+if TYPE_CHECKING:
+    from prism_motor.studies.physics.dataset import Dataset
+    from prism_motor.studies.physics.results import PhysicsResults
 
 _LISTED = 10
 """How many products of two signals are listed."""

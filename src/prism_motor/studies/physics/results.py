@@ -7,13 +7,15 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prism_motor.runs import collect_provenance
 from prism_motor.runs.atomic import write_json
-from prism_motor.studies.physics.config import PhysicsConfig
 from prism_motor.studies.physics.robot import ARM_XML
 from prism_motor.studies.physics.training import ALIASES, FitJob
+
+if TYPE_CHECKING:
+    from prism_motor.studies.physics.config import PhysicsConfig
 
 SCHEMA = 1
 """Version of the file; raised when its meaning changes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from prism_motor import _console
 from prism_motor.statistics import (
@@ -15,10 +16,12 @@ from prism_motor.statistics import (
     make_claim,
     with_holm,
 )
-from prism_motor.studies.physics.config import PhysicsConfig
-from prism_motor.studies.physics.results import PhysicsResults
 from prism_motor.studies.physics.robot import TARGETS, PhysicsTarget
 from prism_motor.studies.physics.training import PhysicsArm, choose_arms
+
+if TYPE_CHECKING:
+    from prism_motor.studies.physics.config import PhysicsConfig
+    from prism_motor.studies.physics.results import PhysicsResults
 
 SETS = {
     "test": "Held-out test episodes: % of variance unexplained, 95 % interval",

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,9 +15,11 @@ from torch import Tensor, nn
 from prism_motor._checks import check_choice
 from prism_motor._errors import InputError
 from prism_motor.nn import PolynomialLayer, count_parameters, make_interaction
-from prism_motor.studies.physics.config import PhysicsConfig
-from prism_motor.studies.physics.dataset import Dataset, Split
 from prism_motor.studies.physics.robot import TARGETS, signal_names, target_columns
+
+if TYPE_CHECKING:
+    from prism_motor.studies.physics.config import PhysicsConfig
+    from prism_motor.studies.physics.dataset import Dataset, Split
 
 _TOLERANCE = 0.01
 """How far a network may be from its number of parameters."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,11 @@ from prism_motor.manipulation.suites.libero.problem import (
     LiberoProblem,
     LiberoStepper,
 )
-from prism_motor.manipulation.tasks import Task
 from prism_motor.nn.checks import check_choice, check_size
 from prism_motor.sim.scene import import_mujoco
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.tasks import Task
 
 CAMERAS = ("agentview", "robot0_eye_in_hand")
 """Cameras that policies see by default: one on the table, one in the hand."""

@@ -11,17 +11,19 @@ import contextlib
 import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prism_motor._extras import missing_extra
-from prism_motor.manipulation.environment import Array
 from prism_motor.manipulation.suites.libero.package import import_libero
 from prism_motor.manipulation.suites.libero.preparation import ensure_prepared
-from prism_motor.manipulation.tasks import Task
 from prism_motor.sim.scene import import_mujoco
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Array
+    from prism_motor.manipulation.tasks import Task
 
 NEAR = 1e-3
 """A random reset whose objects all lie this near (m) to a fixed initial state is drawn again."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
+from typing import TYPE_CHECKING
 
-from prism_motor.manipulation.environment import Expert
 from prism_motor.manipulation.suites.libero.environment import CAMERAS, LiberoEnvironment
 from prism_motor.manipulation.suites.libero.package import package_folder
 from prism_motor.manipulation.tasks import Suite, Task
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.environment import Expert
 
 
 @functools.cache

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from prism_motor.manipulation.environment import Expert, NoExpertError
-from prism_motor.manipulation.suites.libero.environment import LiberoEnvironment
 from prism_motor.manipulation.suites.libero.experts.articulated import (
     DOORS,
     DRAWERS,
@@ -36,6 +36,9 @@ from prism_motor.manipulation.suites.libero.experts.skills import (
     place,
     push,
 )
+
+if TYPE_CHECKING:
+    from prism_motor.manipulation.suites.libero.environment import LiberoEnvironment
 
 _ORDER = ("turnon", "open", "on", "in", "close")
 """Predicates in the order in which they are worked on: what must be open is closed last."""
