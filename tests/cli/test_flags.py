@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from prism_motor.cli.flags import field_docs, parse_together, peek, rename, take
-from prism_motor.runs.configs import to_flags
 
 
 @dataclass(frozen=True)
