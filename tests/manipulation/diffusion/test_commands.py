@@ -30,7 +30,7 @@ def demos(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_from_demonstrations_to_an_export(demos, tmp_path, capsys):
+def test_from_demonstrations_to_a_report(demos, tmp_path, capsys):
     for arm in ("prism", "linear"):
         out = tmp_path / "runs" / arm
         words = ("--arm", arm, "--demos", demos, "--updates", 4, "--out", out)
@@ -48,6 +48,8 @@ def test_from_demonstrations_to_an_export(demos, tmp_path, capsys):
     assert "success, %" in text
     run("export", out, "--out", tmp_path / "exported")
     assert (tmp_path / "exported" / "config.json").is_file()
+    run("report", tmp_path / "runs")
+    assert "metaworld reach-v3" in capsys.readouterr().out
     again = error_of(capsys, "train", "manipulation", "--demos", demos, "--out", out, *TINY)
     assert f"--resume {out}" in again
     message = error_of(capsys, "train", "--resume", out, "--updates", 9)

@@ -82,23 +82,27 @@ def test_the_learning_rate_warms_up_and_falls_to_zero(demonstrations):
     assert rates[-1] < 1e-4
 
 
-def test_a_broken_loss_or_gradient_is_noticed_before_any_weight_moves(demonstrations):
-    for value, message in ((float("nan"), "the loss is nan"), (float("inf"), "the loss is inf")):
-        trainer = HandlingTrainer(make_config(), demonstrations)
-        trainer.update()
-        before = trainer.state()
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+def test_a_broken_loss_or_gradient_is_noticed_before_any_weight_moves(demonstrations, where):
+    trainer = HandlingTrainer(make_config(), demonstrations)
+    trainer.update()
+    before = trainer.state()
+    if where == "loss":
         forward = trainer.policy.forward
 
-        def broken(batch, forward=forward, value=value):
+        def broken(batch):
             loss, info = forward(batch)
-            return loss * value, info
+            return loss * float("nan"), info
 
         trainer.policy.forward = broken
-        with pytest.raises(NonFiniteTrainingError, match=message):
-            trainer.update()
-        tensors, plain = trainer.state_before()
-        assert_equal(tensors, before[0])
-        assert plain == before[1]
+    else:
+        parameter = next(trainer.policy.parameters())
+        parameter.register_hook(lambda gradient: gradient * float("inf"))
+    with pytest.raises(NonFiniteTrainingError, match=f"the .*{where} is (nan|inf)"):
+        trainer.update()
+    tensors, plain = trainer.state_before()
+    assert_equal(tensors, before[0])
+    assert plain == before[1]
 
 
 def test_other_demonstrations_are_refused_on_resume(tmp_path, monkeypatch):
