@@ -6,7 +6,7 @@ from importlib import metadata
 import pytest
 
 from prism_motor import _plugins
-from prism_motor._errors import PrismError
+from prism_motor._checks import PrismError
 from prism_motor._plugins import load_plugins
 from prism_motor.domains import domain_of
 

@@ -1,11 +1,26 @@
-"""Checks of values that users give; messages say what was given, what is allowed, what to do."""
+"""Errors that a user can put right, and the checks that raise them.
+
+The command line prints a :class:`PrismError` as one message and exits with code 2. Anything else
+that escapes is a bug of ours and comes with a traceback. Messages say what was given, what is
+allowed and what to do.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-from prism_motor._errors import InputError, InputTypeError
+
+class PrismError(Exception):
+    """Something that the user can put right; its message says how."""
+
+
+class InputError(PrismError, ValueError):
+    """A value that was given is not allowed."""
+
+
+class InputTypeError(PrismError, TypeError):
+    """A value that was given is of the wrong type."""
 
 
 def check_size(owner: str, name: str, value: object) -> int:
@@ -27,3 +42,17 @@ def check_choice(what: str, given: object, allowed: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(given), names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise InputError(f"Unknown {what} {given!r}; choose one of: {', '.join(names)}.{hint}")
+
+
+def check_degree(owner: str, degree: object) -> int:
+    """Return ``degree`` if it is an integer of at least one, else raise."""
+    if isinstance(degree, bool) or not isinstance(degree, int):
+        raise InputTypeError(
+            f"{owner}: degree must be an integer >= 1, got {degree!r} ({type(degree).__name__})."
+        )
+    if degree < 1:
+        raise InputError(
+            f"{owner}: degree must be at least 1, got {degree}. "
+            "Degree 1 is a plain linear map, degree 2 (the default) adds pairwise products."
+        )
+    return degree

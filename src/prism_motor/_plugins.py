@@ -17,7 +17,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from prism_motor._errors import InputError, PrismError
+from prism_motor._checks import InputError, PrismError
 
 GROUP = "prism_motor.plugins"
 """Entry points of this group are plugins of installed packages."""

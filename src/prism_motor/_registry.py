@@ -8,8 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from prism_motor._checks import check_choice
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice
 
 T = TypeVar("T")
 

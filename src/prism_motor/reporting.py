@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from prism_motor._console import text_table
 from prism_motor.runs.configs import to_dict
-from prism_motor.statistics import Measure, wilson
+from prism_motor.statistics.claims import Measure
+from prism_motor.statistics.intervals import wilson
 
 if TYPE_CHECKING:
     from prism_motor.domains import Domain

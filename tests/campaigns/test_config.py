@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.campaigns.config import Arm, CampaignError, read_campaign
 from prism_motor.runs import ConfigError, to_dict
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from prism_motor import __version__
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.cli import main
 from prism_motor.cli.commands import COMMANDS, RENAMED, Command, describe
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.locomotion.contract import make_contract
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.mirror import Mirror

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.locomotion.legged import LeggedEnv
 from prism_motor.locomotion.task import (
     TASK_KINDS,

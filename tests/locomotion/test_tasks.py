@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.locomotion.contract import make_contract
 from prism_motor.locomotion.domain import LOCOMOTION
 from prism_motor.locomotion.env import VelocityEnv, check_task, make_env

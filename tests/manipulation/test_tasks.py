@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.manipulation.environment import NoExpertError
 from prism_motor.manipulation.rollout import run_episode
 from prism_motor.manipulation.tasks import (

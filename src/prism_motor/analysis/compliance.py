@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
 from prism_motor.analysis.subjects import Subject, load_same_task
 from prism_motor.manipulation.compliance import (
@@ -23,7 +23,6 @@ from prism_motor.manipulation.contact import AFTER, diagnose
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
 from prism_motor.manipulation.rollout import run_episode
-from prism_motor.nn.checks import check_size
 from prism_motor.runs import to_dict
 
 if TYPE_CHECKING:

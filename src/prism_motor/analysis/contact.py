@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor.analysis.contact_episodes import (
     SHOWN,
     ContactEpisode,
@@ -29,7 +29,6 @@ from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD, diagnose
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
 from prism_motor.manipulation.rollout import run_episode
-from prism_motor.nn.checks import check_size
 from prism_motor.statistics import wilson
 
 if TYPE_CHECKING:

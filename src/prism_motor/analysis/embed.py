@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor.analysis.embed_samples import (
     COMPONENTS,
     PERPLEXITY,
@@ -29,7 +29,6 @@ from prism_motor.analysis.recording import record
 from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
 from prism_motor.analysis.subjects import Subject
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.nn.checks import check_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

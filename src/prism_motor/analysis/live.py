@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from prism_motor._checks import check_size
 from prism_motor.analysis.explain.names import branch_forms, name_inputs, name_products
 from prism_motor.analysis.explain.products import Products, products_of
 from prism_motor.analysis.explain.removals import remove_each
-from prism_motor.nn.checks import check_size
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.policy import WalkingPolicy

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor.analysis.features import read_features
 from prism_motor.analysis.quantities import QuantityMeter
 from prism_motor.analysis.rollouts import Columns, Rollout
@@ -22,7 +22,6 @@ from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import check_actions
 from prism_motor.locomotion.observations import actor_names
-from prism_motor.nn.checks import check_size
 from prism_motor.runs import collect_provenance, to_dict
 from prism_motor.runs.weights import hash_weights
 

@@ -18,7 +18,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.runs import RunError
 
 SCHEMA = 1

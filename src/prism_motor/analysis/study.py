@@ -14,9 +14,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from prism_motor._checks import check_choice
+from prism_motor._checks import InputError, check_choice
 from prism_motor._console import Progress, text_table
-from prism_motor._errors import InputError
 from prism_motor._registry import resolve
 from prism_motor.analysis.figures import STYLE, check_matplotlib, save_png
 from prism_motor.domains import open_run

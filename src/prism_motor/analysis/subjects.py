@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.domains import DOMAINS
 from prism_motor.runs import RunError
 from prism_motor.runs.weights import hash_weights

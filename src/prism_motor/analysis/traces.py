@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor.analysis.recording import CommandScript, record
 from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
 from prism_motor.analysis.subjects import Subject, by_arm, load_subjects, same_robot
 from prism_motor.analysis.traces_figures import VELOCITIES, draw_mechanics, draw_tracking
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.nn.checks import check_size
 from prism_motor.runs import to_dict
 from prism_motor.sim.robots import make_robot
 from prism_motor.statistics import estimate

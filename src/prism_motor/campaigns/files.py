@@ -11,8 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prism_motor._checks import check_choice
-from prism_motor._errors import PrismError
+from prism_motor._checks import PrismError, check_choice
 from prism_motor.campaigns.config import Campaign, CampaignError, read_campaign
 from prism_motor.runs import to_dict
 from prism_motor.runs.atomic import sync_folder, write_json

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
-from prism_motor._errors import PrismError
+from prism_motor._checks import PrismError
 from prism_motor.campaigns import tuning
 from prism_motor.campaigns.plan import Plan
 from prism_motor.runs.checkpoints import checkpoint_steps

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_motor._errors import PrismError
+from prism_motor._checks import PrismError
 from prism_motor.campaigns.config import Arm, Campaign, CampaignError, Variant
 from prism_motor.campaigns.work import PlannedPreparation, PlannedRun, Settings
 from prism_motor.domains import DOMAINS, Preparation

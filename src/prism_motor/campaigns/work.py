@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prism_motor._errors import PrismError
+from prism_motor._checks import PrismError
 from prism_motor.campaigns.config import CampaignError
 from prism_motor.domains import DOMAINS, Domain, Preparation
 from prism_motor.runs import Run, to_dict

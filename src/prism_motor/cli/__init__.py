@@ -8,8 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from prism_motor._checks import check_choice
-from prism_motor._errors import PrismError
+from prism_motor._checks import PrismError, check_choice
 from prism_motor._extras import missing_extra
 from prism_motor.cli.commands import COMMANDS, RENAMED, Command, all_commands, describe
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
 
-from prism_motor._checks import check_choice, check_size
+from prism_motor._checks import InputError, check_choice, check_size
 from prism_motor._console import available_cores, count
-from prism_motor._errors import InputError
 from prism_motor.cli.flags import parse
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.runs import to_dict
 from prism_motor.runs.configs import flatten
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.analysis.study import choose_study, run_study
 from prism_motor.cli.flags import parse_together
 

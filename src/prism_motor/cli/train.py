@@ -11,9 +11,8 @@ from typing import Any
 
 from tyro.conf import Positional
 
-from prism_motor._checks import check_size
+from prism_motor._checks import InputError, check_size
 from prism_motor._console import available_cores, count, duration
-from prism_motor._errors import InputError
 from prism_motor.cli.flags import parse, parse_together, peek, rename
 from prism_motor.domains import DOMAINS, Domain, domain_of
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
+from prism_motor._checks import InputError
 from prism_motor._console import Progress
-from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError, InputTypeError
+from prism_motor._checks import InputError, InputTypeError
 from prism_motor._extras import missing_extra
 from prism_motor.export.inputs import (
     Batch,

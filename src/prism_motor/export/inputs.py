@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError, InputTypeError, PrismError
+from prism_motor._checks import InputError, InputTypeError, PrismError
 
 Batch = Tensor | tuple[Tensor, ...]
 """What a module is called with: one tensor, or a tuple for several inputs; batch axis first."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.export.inputs import Batch, ExportError, as_tensors, first_line, frozen_copy, run
 

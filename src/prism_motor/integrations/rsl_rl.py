@@ -34,6 +34,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from prism_motor._checks import check_choice
 from prism_motor._extras import missing_extra
 from prism_motor.nn import (
     ACTORS,
@@ -42,7 +43,6 @@ from prism_motor.nn import (
     ResidualActorConfig,
     advance_warmup,
 )
-from prism_motor.nn.checks import check_choice
 
 try:
     from rsl_rl.models import MLPModel

@@ -21,7 +21,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from prism_motor._errors import InputTypeError
+from prism_motor._checks import InputTypeError
 from prism_motor._extras import missing_extra
 from prism_motor.nn import PrismActorConfig
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice
 from prism_motor.locomotion.task import LeggedTaskConfig, RandomisationConfig
-from prism_motor.nn.checks import check_choice
 
 Task = TypeVar("Task", bound=LeggedTaskConfig)
 

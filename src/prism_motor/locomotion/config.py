@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from prism_motor._checks import check_choice, check_size
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice, check_size
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.task import LeggedTaskConfig
 from prism_motor.nn import ActorConfig

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.locomotion.commands import Commands
 from prism_motor.locomotion.gait import Gait
 from prism_motor.locomotion.legged import LeggedEnv

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError, PrismError
+from prism_motor._checks import InputError, PrismError, check_size
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv, make_env
 from prism_motor.locomotion.gait import GaitMeter
-from prism_motor.nn.checks import check_size
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.legged import LeggedEnv

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.export import export_onnx, runner
 from prism_motor.locomotion.contract import make_contract

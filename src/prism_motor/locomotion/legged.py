@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.locomotion.observations import LEGGED_FRAME, Block, Frame, History
 from prism_motor.locomotion.rewards import CONTACT_FORCE, LeggedStep, Rewards, check_rewards

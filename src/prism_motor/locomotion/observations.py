@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.locomotion.task import LeggedTaskConfig, ObservationConfig, find_env_type
-from prism_motor.nn import frame_names
+from prism_motor.nn.reading import frame_names
 from prism_motor.sim.robots import Robot, make_robot
 
 Rule = tuple[list[int], list[float]]

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice
 from prism_motor._registry import Registry
 from prism_motor.locomotion.state import RobotState
 from prism_motor.locomotion.task import RewardConfig
-from prism_motor.nn.checks import check_choice
 
 if TYPE_CHECKING:
     from prism_motor.sim.robots import Robot

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice
 from prism_motor.locomotion.reward_terms import (
     NEEDS,
     TERMS,
@@ -23,7 +23,6 @@ from prism_motor.locomotion.reward_terms import (
     norm,
     term,
 )
-from prism_motor.nn.checks import check_choice
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.task import RewardConfig

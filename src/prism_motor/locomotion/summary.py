@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.statistics import Interval, wilson
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor._registry import Registry
-from prism_motor.nn.checks import check_size
 
 Range = tuple[float, float]
 

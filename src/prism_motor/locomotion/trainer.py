@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.locomotion.env import make_env
 from prism_motor.locomotion.ppo import make_ppo
 from prism_motor.runs.checkpoints import select

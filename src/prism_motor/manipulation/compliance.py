@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor._errors import InputError
-from prism_motor.nn.checks import check_choice
+from prism_motor._checks import InputError, check_choice
 from prism_motor.runs.configs import from_dict
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from prism_motor._checks import check_choice, check_size
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice, check_size
 from prism_motor.manipulation.rollout import find_perturbation
 from prism_motor.train.config import EvaluationConfig, RunConfig
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.manipulation.environment import Array, Physics
 
 THRESHOLD = 5.0

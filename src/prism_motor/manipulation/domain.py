@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.domains import Domain, Evaluator, Key, Preparation, Trainer
 from prism_motor.manipulation.config import HandlingEvaluation, HandlingTask, ManipulationConfig
 from prism_motor.manipulation.demonstrations.preparation import DemonstrationSettings

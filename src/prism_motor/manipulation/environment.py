@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor._errors import InputError
-from prism_motor.nn.checks import check_size
+from prism_motor._checks import InputError, check_size
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.tasks import Task

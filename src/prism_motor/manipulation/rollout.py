@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from prism_motor._checks import check_choice
 from prism_motor.manipulation.contact import ContactTrace, TraceRecorder
-from prism_motor.nn.checks import check_choice
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.environment import (

@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from prism_motor._errors import InputError
-from prism_motor.nn.checks import check_choice
+from prism_motor._checks import InputError, check_choice
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Environment, Expert

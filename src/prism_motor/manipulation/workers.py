@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
-from prism_motor._errors import InputError, PrismError
+from prism_motor._checks import InputError, PrismError
 from prism_motor.manipulation.tasks import Task, registered_modules
 
 Result = TypeVar("Result")

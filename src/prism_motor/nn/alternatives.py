@@ -11,8 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError
-from prism_motor.nn.checks import check_choice, check_degree, check_size
+from prism_motor._checks import InputError, check_choice, check_degree, check_size
 from prism_motor.nn.factors import FactorLayer
 from prism_motor.nn.polynomial import PolynomialLayer
 

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError, InputTypeError
+from prism_motor._checks import InputError, InputTypeError, check_choice, check_size
 from prism_motor.nn.alternatives import ExplicitLayer, make_interaction
-from prism_motor.nn.checks import check_choice, check_size, make_activation
+from prism_motor.nn.checks import make_activation
 from prism_motor.nn.factors import FactorLayer, reference_layout_problem
 
 _NORMS: dict[str, type[nn.LayerNorm] | type[nn.RMSNorm]] = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 
 _MAX_COEFFICIENTS = 20_000_000
 """Largest full expansion: features times monomials (160 MB)."""

@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError, InputTypeError
-from prism_motor.nn.checks import check_degree, check_size
+from prism_motor._checks import InputError, InputTypeError, check_degree, check_size
 from prism_motor.nn.expansion import Expansion, expand_product
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError, PrismError
+from prism_motor._checks import InputError, PrismError
 from prism_motor.nn.factors import FactorLayer
 from prism_motor.nn.polynomial import PolynomialLayer
 

@@ -10,9 +10,8 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice
 from prism_motor.nn.actors import Actor, ActorConfig
-from prism_motor.nn.checks import check_choice
 
 _TOLERANCE = 1e-3
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.nn.polynomial import PolynomialLayer
 
 _NORMS = (

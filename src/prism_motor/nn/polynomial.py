@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError, InputTypeError
+from prism_motor._checks import InputError, InputTypeError
 from prism_motor.nn.factors import FactorLayer
 from prism_motor.nn.reading import Interaction, strongest_products
 from prism_motor.nn.warmup import Warmup

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.nn.alternatives import make_interaction
 from prism_motor.nn.conditioner import PolynomialConditioner
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 
 
 class Warmup(nn.Module):

@@ -23,7 +23,7 @@ from prism_motor.runs.layout import TUNING
 if TYPE_CHECKING:
     from prism_motor.report.collect import CampaignPlan, RunRecord
     from prism_motor.report.results import SectionResults
-    from prism_motor.statistics import Claim
+    from prism_motor.statistics.claims import Claim
 
 
 @dataclass(frozen=True)

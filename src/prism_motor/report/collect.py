@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prism_motor._errors import InputError, PrismError
+from prism_motor._checks import InputError, PrismError
 from prism_motor.domains import Domain, domain_of
 from prism_motor.reporting import PLAIN, Execution, ReportSpec
 from prism_motor.runs import RunError, to_dict

@@ -9,15 +9,9 @@ from typing import Any, NamedTuple
 
 from prism_motor.report.arms import ArmRuns, ReportSection
 from prism_motor.reporting import Execution, ReportSpec
-from prism_motor.statistics import (
-    Claim,
-    Estimate,
-    Measure,
-    estimate,
-    iqm_estimate,
-    make_claim,
-    with_holm,
-)
+from prism_motor.statistics.claims import Claim, Measure, make_claim, with_holm
+from prism_motor.statistics.intervals import Estimate, estimate
+from prism_motor.statistics.resampling import iqm_estimate
 
 
 class Key(NamedTuple):

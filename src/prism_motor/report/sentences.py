@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from prism_motor._console import count
 from prism_motor.report.results import Key, SectionResults
-from prism_motor.statistics import Claim, write_p
+from prism_motor.statistics.claims import Claim, write_p
 
 Sentence = tuple[str, str]
 """A subject and what was found about it, which are read together."""

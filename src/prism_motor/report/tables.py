@@ -10,15 +10,8 @@ from dataclasses import dataclass
 from prism_motor._console import count
 from prism_motor.arms import arm_order
 from prism_motor.report.results import Key, ResultRow, SectionResults
-from prism_motor.statistics import (
-    Claim,
-    Estimate,
-    Interval,
-    Measure,
-    estimate,
-    wilson,
-    write_p,
-)
+from prism_motor.statistics.claims import Claim, Measure, write_p
+from prism_motor.statistics.intervals import Estimate, Interval, estimate, wilson
 
 MISSING = "missing"
 """What stands where a number should be."""

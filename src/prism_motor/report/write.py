@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.report.arms import make_sections
 from prism_motor.report.attachments import AttachmentBudget, find_analyses, find_videos
 from prism_motor.report.chapters import Chapter, make_chapters, tuning_tables
@@ -19,7 +19,8 @@ from prism_motor.report.sentences import findings, summarise_runs
 from prism_motor.runs import RunError, collect_provenance
 from prism_motor.runs.atomic import write_json, write_text
 from prism_motor.runs.layout import CONFIG, REPORT
-from prism_motor.statistics import Claim, Estimate, wilson
+from prism_motor.statistics.claims import Claim
+from prism_motor.statistics.intervals import Estimate, wilson
 
 SCHEMA = 2
 """Version of report.json; raised when its meaning changes."""

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 
 T = TypeVar("T")
 

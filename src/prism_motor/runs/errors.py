@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prism_motor._errors import PrismError
+from prism_motor._checks import PrismError
 
 
 class RunError(PrismError, RuntimeError):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.sim.scene import build_model, colliding_geoms, import_mujoco
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_motor._errors import InputError
-from prism_motor.nn.checks import check_choice
+from prism_motor._checks import InputError, check_choice
 from prism_motor.sim.robots.robot import JointSpec, PerJoint, Robot
 from prism_motor.sim.scene import (
     build_model,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism_motor._errors import PrismError
+from prism_motor._checks import PrismError
 from prism_motor.sim.scene import import_mujoco
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor._extras import missing_extra
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice
 from prism_motor._extras import missing_extra
-from prism_motor.nn.checks import check_choice
 
 try:
     import imageio.v2 as imageio

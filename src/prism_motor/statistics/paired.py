@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.statistics.intervals import (
     CONFIDENCE,
     Interval,

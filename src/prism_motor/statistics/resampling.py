@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.statistics.intervals import (
     CONFIDENCE,
     Estimate,

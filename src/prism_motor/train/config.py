@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prism_motor._checks import check_size
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ import torch.multiprocessing as mp
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import ProcessExitedException, start_processes
 
-from prism_motor._errors import PrismError
+from prism_motor._checks import PrismError
 
 
 @dataclass(frozen=True)

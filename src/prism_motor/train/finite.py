@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-from prism_motor._errors import PrismError
+from prism_motor._checks import PrismError
 
 
 class NonFiniteTrainingError(PrismError, FloatingPointError):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from prism_motor._checks import InputError
 from prism_motor._console import count
-from prism_motor._errors import InputError
 from prism_motor.domains import Domain, Trainer, domain_of, open_run
 from prism_motor.runs import Run, RunError, load_checkpoint, save_checkpoint, to_dict
 from prism_motor.runs.layout import NONFINITE

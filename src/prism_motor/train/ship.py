@@ -14,7 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from prism_motor._errors import InputError, PrismError
+from prism_motor._checks import InputError, PrismError
 from prism_motor.domains import open_run
 from prism_motor.runs import Run, RunError
 from prism_motor.runs.layout import EVALUATIONS

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 import viser
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.analysis.figures import INK
 from prism_motor.viewer.panel import Controls, Panel
 from prism_motor.viewer.readings import FAINT, FiringPlots, VelocityPlots

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.analysis.live import TopInteractions
 from prism_motor.analysis.recording import record
 from prism_motor.arms import arm_colours

@@ -10,7 +10,7 @@ from trimesh.exchange.gltf import export_glb
 from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.sim.scene import import_mujoco
 
 _SEEN = 2

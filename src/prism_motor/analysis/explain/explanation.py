@@ -7,13 +7,12 @@ from typing import Any
 
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor.analysis.explain.groups import GroupMatrix
 from prism_motor.analysis.explain.names import NamedProduct
 from prism_motor.analysis.explain.removals import Effect, ProductFiring, RemovalCurve
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.summary import Summary
-from prism_motor.nn.checks import check_size
 from prism_motor.statistics import Interval
 
 

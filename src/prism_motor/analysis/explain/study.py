@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.analysis.explain.closed_loop import (
     VARIANTS,
     LinearReplacement,

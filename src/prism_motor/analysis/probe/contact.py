@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor.analysis.features import read_conditioner
 from prism_motor.analysis.probe.finding import make_finding
 from prism_motor.analysis.probe.probes import (
@@ -38,7 +38,6 @@ from prism_motor.manipulation.demonstrations.dataset import STATE
 from prism_motor.manipulation.diffusion.network import make_policy
 from prism_motor.manipulation.diffusion.policy import HandlingPolicy, PolicyActor
 from prism_motor.manipulation.rollout import run_episode
-from prism_motor.nn.checks import check_size
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Environment, HandlingActor, Observation

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.statistics import bootstrap
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor.analysis.probe.fit import cross_predict, folds_at_random, folds_by_unit, moments
 from prism_motor.analysis.study import Report, silent
 from prism_motor.analysis.subjects import Subject
-from prism_motor.nn.checks import check_size
 
 PROBE_HELP = """Probe frozen features for the mechanics of the next control steps.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor.analysis.features import feature_names, read_features
 from prism_motor.analysis.probe.finding import make_finding
 from prism_motor.analysis.probe.probes import (
@@ -30,7 +30,6 @@ from prism_motor.analysis.subjects import Subject, load_subjects, same_layout
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.locomotion.ppo import make_actor
-from prism_motor.nn.checks import check_size
 from prism_motor.sim.robots import make_robot
 
 if TYPE_CHECKING:

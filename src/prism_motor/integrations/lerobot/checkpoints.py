@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from prism_motor._errors import InputError, InputTypeError
+from prism_motor._checks import InputError, InputTypeError
 from prism_motor._extras import missing_extra
 from prism_motor.integrations.lerobot.conditioning import ConditionerFields
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice, check_degree, check_size
 from prism_motor.nn import (
     INTERACTIONS,
     PolynomialConditioner,
@@ -20,7 +20,6 @@ from prism_motor.nn import (
     matched_mlp,
     parameter_groups,
 )
-from prism_motor.nn.checks import check_choice, check_degree, check_size
 
 CONDITIONERS = ("linear", "mlp", "prism")
 MLP_SIZES = ("matched", "large")

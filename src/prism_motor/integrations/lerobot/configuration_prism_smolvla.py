@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from torch import nn
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.integrations.lerobot.conditioning import ConditionerFields
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.integrations.lerobot.checkpoints import check_config, config_for_checkpoint
 from prism_motor.integrations.lerobot.conditioning import optimizer_groups

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from prism_motor._checks import InputError
 from prism_motor._console import Progress
-from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.manipulation.demonstrations.dataset import (
     ACTION,

@@ -21,7 +21,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 from prism_motor.manipulation.demonstrations.dataset import ORIGIN, make_features, write_dataset
 from prism_motor.manipulation.demonstrations.recording import (
     load_demonstration,
@@ -30,7 +30,6 @@ from prism_motor.manipulation.demonstrations.recording import (
 )
 from prism_motor.manipulation.tasks import Task, find_task, make_environment, make_expert
 from prism_motor.manipulation.workers import EpisodeJob, JobResult, WorkerError, run_episodes
-from prism_motor.nn.checks import check_size
 from prism_motor.runs import collect_provenance
 from prism_motor.runs.atomic import write_json
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from prism_motor._errors import InputError, PrismError
+from prism_motor._checks import InputError, PrismError
 from prism_motor._extras import missing_extra
 from prism_motor.manipulation.demonstrations.dataset import ACTION, OBJECTS, STATE, image_key
 

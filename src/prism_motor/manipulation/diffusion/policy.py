@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.domains import open_run, require_domain
 from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.dataset import OBJECTS, STATE, image_key

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prism_motor._checks import check_choice
 from prism_motor._extras import missing_extra
 from prism_motor.manipulation.environment import (
     Array,
@@ -24,7 +25,6 @@ from prism_motor.manipulation.environment import (
 )
 from prism_motor.manipulation.sensing import CameraRenderer, contact_forces
 from prism_motor.manipulation.tasks import Suite, Task
-from prism_motor.nn.checks import check_choice
 from prism_motor.sim.scene import import_mujoco
 
 HORIZON = 500

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor._registry import Registry
 from prism_motor.sim.robots.g1 import g1
 from prism_motor.sim.robots.quadruped import quadruped

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from prism_motor._checks import check_size
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_size
 
 TUNING_SEED = 0
 """Seed of the learning-rate sweep; the reported seeds are 1, 2, ..."""

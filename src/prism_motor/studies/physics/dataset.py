@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.studies.physics.robot import (
     JOINTS,
     TORQUE_LIMIT,

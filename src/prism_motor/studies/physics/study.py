@@ -14,8 +14,8 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
+from prism_motor._checks import InputError
 from prism_motor._console import Progress
-from prism_motor._errors import InputError
 from prism_motor._extras import missing_extra
 from prism_motor.runs.atomic import write_text
 from prism_motor.studies.physics.config import TUNING_SEED, PhysicsConfig

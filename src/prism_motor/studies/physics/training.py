@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prism_motor._checks import check_choice
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice
 from prism_motor.nn import PolynomialLayer, count_parameters, make_interaction
 from prism_motor.studies.physics.robot import TARGETS, signal_names, target_columns
 

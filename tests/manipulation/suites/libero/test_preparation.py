@@ -4,7 +4,7 @@ import tarfile
 
 import pytest
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError
 from prism_motor.manipulation.suites.libero import preparation as assets_module
 from prism_motor.manipulation.suites.libero.package import cached_assets, config_file
 from prism_motor.manipulation.suites.libero.preparation import (

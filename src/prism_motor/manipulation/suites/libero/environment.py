@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from prism_motor._errors import InputError
+from prism_motor._checks import InputError, check_choice, check_size
 from prism_motor.manipulation.environment import (
     Array,
     Environment,
@@ -24,7 +24,6 @@ from prism_motor.manipulation.suites.libero.problem import (
     LiberoProblem,
     LiberoStepper,
 )
-from prism_motor.nn.checks import check_choice, check_size
 from prism_motor.sim.scene import import_mujoco
 
 if TYPE_CHECKING:

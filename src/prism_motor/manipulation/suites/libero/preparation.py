@@ -14,7 +14,7 @@ from lzma import LZMAError
 from pathlib import Path
 from xml.etree import ElementTree
 
-from prism_motor._errors import InputError, PrismError
+from prism_motor._checks import InputError, PrismError
 from prism_motor._extras import missing_extra
 from prism_motor.manipulation.suites.libero.package import (
     cached_assets,

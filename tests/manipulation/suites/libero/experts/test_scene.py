@@ -66,7 +66,9 @@ def test_swapping_the_fingers_spares_half_a_turn():
 def test_actions_point_to_the_target_and_stay_in_range():
     hand = Pose(np.zeros(3), np.eye(3))
     turn = Rotation.from_rotvec([0.0, 0.0, 0.1]).as_matrix()
-    near = steer(hand, HandCommand(Pose(np.array([0.01, 0.0, -0.02]), turn), CLOSED), Gains(12.0, 2.0))
+    near = steer(
+        hand, HandCommand(Pose(np.array([0.01, 0.0, -0.02]), turn), CLOSED), Gains(12.0, 2.0)
+    )
     far = steer(hand, HandCommand(Pose(np.array([3.0, 4.0, 0.0]), turn), CLOSED), Gains())
 
     assert np.allclose(near, [0.12, 0.0, -0.24, 0.0, 0.0, 0.2, 1.0])
