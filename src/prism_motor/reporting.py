@@ -198,21 +198,29 @@ def episode_table(spec: ReportSpec, found: Mapping[str, Sequence[Any]]) -> str:
     """
     rows = [["", *found], ["episodes", *(str(len(episodes)) for episodes in found.values())]]
     for measure in spec.measures:
-        cells = []
-        for episodes in found.values():
-            values = [v for episode in episodes if (v := measure.value(episode)) is not None]
-            if not values:
-                cells.append("none")
-            elif measure is spec.rate:
-                hits = sum(value > 0 for value in values)
-                low, high = (measure.write(100 * bound) for bound in wilson(hits, len(values)))
-                cells.append(f"{measure.write(statistics.fmean(values))} [{low}, {high}]")
-            else:
-                spread = f" ± {measure.write(statistics.stdev(values))}" if values[1:] else ""
-                cells.append(f"{measure.write(statistics.fmean(values))}{spread}")
-        rows.append([f"{measure.title}, {measure.unit}" if measure.unit else measure.title, *cells])
+        name = f"{measure.title}, {measure.unit}" if measure.unit else measure.title
+        if measure is spec.rate or not spec.of_successes:
+            rows.append([name, *(_cell(spec, measure, episodes) for episodes in found.values())])
+            continue
+        # A policy that gives up early errs little, so what succeeded is shown by itself.
+        for which, counts in (("all", lambda _: True), ("successful", spec.rate.value)):
+            cells = [_cell(spec, measure, list(filter(counts, one))) for one in found.values()]
+            rows.append([f"{name} ({which})", *cells])
     return (
         f"{text_table(rows)}\n\nMean ± SD over episodes, {spec.rate.title} with its 95 % Wilson "
         "interval. All episodes are of one trained\npolicy: none of this says how training seeds "
         "differ."
     )
+
+
+def _cell(spec: ReportSpec, measure: Measure, episodes: Sequence[Any]) -> str:
+    """Write the mean of a measure over episodes: a rate with its interval, others with their SD."""
+    values = [v for episode in episodes if (v := measure.value(episode)) is not None]
+    if not values:
+        return "none"
+    mean = measure.write(statistics.fmean(values))
+    if measure is spec.rate:
+        hits = sum(value > 0 for value in values)
+        low, high = (measure.write(100 * bound) for bound in wilson(hits, len(values)))
+        return f"{mean} [{low}, {high}]"
+    return f"{mean} ± {measure.write(statistics.stdev(values))}" if values[1:] else mean

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from prism_motor._figures import new_figure
 from prism_motor.analysis import study as studies
-from prism_motor.analysis.figures import new_figure
 from prism_motor.analysis.study import (
     STUDIES,
     Finding,

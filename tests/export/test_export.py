@@ -10,7 +10,7 @@ from prism_motor.cli import main
 from prism_motor.locomotion.export import export_run, measure_latency
 from prism_motor.locomotion.policy import load_policy
 from prism_motor.runs import RunError
-from prism_motor.runs.weights import hash_weights
+from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.sim.robots import make_robot
 
 

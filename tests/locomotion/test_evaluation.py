@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from prism_motor.analysis.explain.closed_loop import summarise_walks
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.domain import LOCOMOTION
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import EvaluationError, Protocol, evaluate
-from prism_motor.locomotion.summary import summarise
 from prism_motor.locomotion.task import CommandConfig
 from prism_motor.locomotion.tasks import TASKS
 
@@ -145,7 +145,7 @@ def test_summary_is_over_episodes_that_have_a_value():
     episodes = evaluate(half_fall, SHORT, "nominal", seed=101, protocol=Protocol(4, 1))
     episodes = [replace(one, swing_apex=None) for one in episodes]
     episodes[1] = replace(episodes[1], swing_apex=0.05)
-    summary = summarise(episodes)
+    summary = summarise_walks(episodes)
     assert (summary.episodes, summary.survived) == (4, 2)
     errors = np.array([one.linear_error for one in episodes])
     assert summary.spreads["linear_error"].mean == pytest.approx(errors.mean())
@@ -159,4 +159,4 @@ def test_summary_is_over_episodes_that_have_a_value():
     (apex,) = (line.split() for line in text.splitlines() if line.startswith("swing apex"))
     assert apex[3:] == ["5.0", "none"]
     with pytest.raises(ValueError, match="no episodes"):
-        summarise([])
+        summarise_walks([])

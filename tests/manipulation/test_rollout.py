@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from prism_motor.manipulation.domain import MANIPULATION
 from prism_motor.manipulation.environment import Observation
 from prism_motor.manipulation.rollout import (
     PERTURBATIONS,
@@ -16,7 +17,6 @@ from prism_motor.manipulation.rollout import (
     smoothness,
 )
 from prism_motor.manipulation.suites.libero.environment import LiberoEnvironment
-from prism_motor.manipulation.summary import summarise, summary_table
 from prism_motor.manipulation.tasks import find_task, make_environment, make_expert
 from prism_motor.statistics import wilson
 
@@ -245,18 +245,14 @@ def test_a_video_has_one_image_per_step_and_one_more():
     assert (pictures[0] != pictures[-1]).any()
 
 
-def test_summaries_tell_all_episodes_from_successful_ones(environment):
+def test_tables_show_successful_episodes_by_themselves(environment):
     good, _ = run_episode(environment, Scripted(environment), initial_state=2)
     bad, _ = run_episode(environment, Still(environment), initial_state=2)
-    summary = summarise([good, good, bad])
-    assert (summary.successes, summary.episodes) == (2, 3)
-    assert summary.interval == wilson(2, 3)
-    assert summary.means["steps"] == pytest.approx((2 * good.steps + bad.steps) / 3)
-    assert summary.means_of_successes is not None
-    assert summary.means_of_successes["smoothness"] == pytest.approx(good.smoothness)
-    assert summarise([bad]).means_of_successes is None
-    text = summary_table({"none": summary, "delay": summarise([bad])})
-    assert "66.7 [" in text
-    assert "none" in text.splitlines()[-1]
-    with pytest.raises(ValueError, match="no episodes"):
-        summarise([])
+    text = MANIPULATION.evaluation_table({"none": [good, good, bad], "delay": [bad]})
+    rows = {line.split("  ")[0]: line for line in text.splitlines()}
+    low, high = wilson(2, 3)
+    assert f"66.7 [{100 * low:.1f}, {100 * high:.1f}]" in rows["success, %"]
+    mean = (2 * good.smoothness + bad.smoothness) / 3
+    assert f" {mean:.4f} ± " in rows["smoothness (all)"]
+    assert f" {good.smoothness:.4f} ± " in rows["smoothness (successful)"]
+    assert rows["smoothness (successful)"].endswith("none")

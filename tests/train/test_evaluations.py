@@ -9,8 +9,8 @@ import torch
 
 from prism_motor.domains import DOMAINS
 from prism_motor.runs import Run, RunError
+from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.runs.shipped import SHIPPED, shipped_names
-from prism_motor.runs.weights import hash_weights
 from prism_motor.train import session
 from prism_motor.train.evaluations import Evaluations
 

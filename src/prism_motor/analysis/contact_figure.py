@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from prism_motor._figures import BLUE, INK, ORANGE, PALE, new_figure
 from prism_motor.analysis.contact_episodes import SHOWN, ContactRecord, aligned
-from prism_motor.analysis.figures import BLUE, INK, ORANGE, PALE, new_figure
 from prism_motor.analysis.subjects import by_arm
 from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD
 

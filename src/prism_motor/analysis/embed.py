@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prism_motor._checks import InputError, check_size
+from prism_motor._figures import BLUE, GREEN, GREY, INK, ORANGE, PINK, new_figure
 from prism_motor.analysis.embed_samples import (
     COMPONENTS,
     PERPLEXITY,
@@ -24,7 +25,6 @@ from prism_motor.analysis.embed_samples import (
     measure_shuffled,
     project,
 )
-from prism_motor.analysis.figures import BLUE, GREEN, GREY, INK, ORANGE, PINK, new_figure
 from prism_motor.analysis.recording import record
 from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
 from prism_motor.analysis.subjects import Subject

@@ -23,7 +23,7 @@ from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import check_actions
 from prism_motor.locomotion.observations import actor_names
 from prism_motor.runs import collect_provenance, to_dict
-from prism_motor.runs.weights import hash_weights
+from prism_motor.runs.checkpoints import hash_weights
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.policy import WalkingPolicy

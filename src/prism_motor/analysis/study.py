@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from prism_motor._checks import InputError, check_choice
 from prism_motor._console import Progress, text_table
+from prism_motor._figures import STYLE, check_matplotlib, save_png
 from prism_motor._registry import resolve
-from prism_motor.analysis.figures import STYLE, check_matplotlib, save_png
 from prism_motor.domains import open_run
 from prism_motor.runs import RunError, collect_provenance, to_dict
 from prism_motor.runs.atomic import write_json

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from prism_motor._checks import InputError
 from prism_motor.domains import DOMAINS
 from prism_motor.runs import RunError
-from prism_motor.runs.weights import hash_weights
+from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.statistics import Interval, estimate
 
 _INCIDENTAL = ("seed", "threads", "updates", "demos")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prism_motor.analysis.figures import INK, PALE, new_figure
+from prism_motor._figures import INK, PALE, new_figure
 from prism_motor.analysis.subjects import by_arm
 from prism_motor.arms import arm_colours
 

@@ -43,20 +43,22 @@ _TRY, _TRAIN, _LOOK, _ROBOT, _ABOUT = (
 )
 
 COMMANDS: dict[str, Command] = {
-    "demo": Command(_TRY, "Train PRISM and an equal MLP to walk; ends with a page.", "demo:demo"),
+    "demo": Command(
+        _TRY, "Train PRISM and an equal MLP to walk; ends with a page.", "showcase:demo"
+    ),
     "play": Command(_TRY, "Watch trained policies walk, live in the browser.", "watch:play"),
     "video": Command(_TRY, "Film a trained policy.", "watch:video"),
     "train": Command(_TRAIN, "Train a policy.", "train:train", raw=True),
     "eval": Command(_TRAIN, "Evaluate a trained policy.", "evaluate:evaluate", raw=True),
     "campaign": Command(_TRAIN, "Many runs from one file.", "campaign:campaign", raw=True),
-    "report": Command(_TRAIN, "One page about all runs in a folder.", "report:report"),
+    "report": Command(_TRAIN, "One page about all runs in a folder.", "runs:report"),
     "archive": Command(_TRAIN, "Small records of runs, without weights.", "runs:archive"),
     "replay": Command(_TRAIN, "Repeat an update that diverged.", "train:replay"),
     "export": Command(_ROBOT, "A policy as files for a robot or for LeRobot.", "runs:export"),
     "sim2sim": Command(_ROBOT, "Run an exported policy in MuJoCo.", "watch:sim2sim"),
     "record": Command(_ROBOT, "Record demonstrations of a scripted expert.", "demos:demos"),
     "libero": Command(_ROBOT, "Get LIBERO ready on this machine.", "libero:libero", raw=True),
-    "physics": Command(_LOOK, "Learn physics from first-order signals.", "physics:physics"),
+    "physics": Command(_LOOK, "Learn physics from first-order signals.", "showcase:physics"),
     "info": Command(_ABOUT, "Versions and devices, for bug reports.", "about:info"),
     "params": Command(_ABOUT, "Parameter counts against the paper's.", "about:params"),
 }

@@ -21,8 +21,8 @@ from prism_motor.locomotion.observations import observation_size
 from prism_motor.locomotion.policy import WalkingPolicy, load_policy
 from prism_motor.runs import collect_provenance, to_dict
 from prism_motor.runs.atomic import write_json, write_text
+from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.runs.layout import EXPORT, PROVENANCE
-from prism_motor.runs.weights import hash_weights
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import scene_xml
 

@@ -237,17 +237,6 @@ class ManipulationDomain(Domain):
         """Make what runs episodes one by one, here or in processes of their own."""
         return _HandlingEvaluator(self, run, step, evaluation)
 
-    def evaluation_table(self, found: Mapping[str, Sequence[Any]]) -> str:
-        """Write conditions side by side."""
-        from prism_motor.manipulation.summary import summarise, summary_table
-
-        return (
-            summary_table({condition: summarise(episodes) for condition, episodes in found.items()})
-            + "\n\nSuccess with its 95 % Wilson interval; the rest are means over episodes. Errors "
-            "are between the pose that\nan action commands and the pose that is reached. All "
-            "episodes are of one trained policy: none of this says\nhow training seeds differ."
-        )
-
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
         """Write a pretrained folder of LeRobot, for --policy.path of its commands."""
         from prism_motor.manipulation.diffusion.policy import export_policy

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from prism_motor._checks import InputError, InputTypeError, check_choice, check_degree, check_size
 from prism_motor.nn.alternatives import INTERACTIONS, make_interaction
-from prism_motor.nn.checks import make_activation
-from prism_motor.nn.conditioner import PolynomialConditioner
+from prism_motor.nn.conditioner import PolynomialConditioner, make_activation
 from prism_motor.nn.warmup import Warmup
 
 

@@ -6,7 +6,6 @@ from torch import Tensor, nn
 
 from prism_motor._checks import InputError, InputTypeError, check_choice, check_size
 from prism_motor.nn.alternatives import ExplicitLayer, make_interaction
-from prism_motor.nn.checks import make_activation
 from prism_motor.nn.factors import FactorLayer, reference_layout_problem
 
 _NORMS: dict[str, type[nn.LayerNorm] | type[nn.RMSNorm]] = {
@@ -157,3 +156,19 @@ def _make_norm(name: str | None, size: int, eps: float, like: dict[str, Any]) ->
     if name is None:
         return nn.Identity()
     return _NORMS[check_choice("norm", name, _NORMS)](size, eps=eps, **like)
+
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "identity": nn.Identity,
+    "mish": nn.Mish,
+    "relu": nn.ReLU,
+    "silu": nn.SiLU,
+    "tanh": nn.Tanh,
+}
+
+
+def make_activation(name: str) -> nn.Module:
+    """Build an activation module by name."""
+    return _ACTIVATIONS[check_choice("activation", name, _ACTIVATIONS)]()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from prism_motor._lazy import lazy
 from prism_motor.runs.configs import ConfigError, apply_overrides, from_dict, to_dict
-from prism_motor.runs.errors import CheckpointError, RunError
+from prism_motor.runs.layout import CheckpointError, RunError
 from prism_motor.runs.provenance import collect_provenance
 
 if TYPE_CHECKING:

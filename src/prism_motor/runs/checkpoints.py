@@ -22,7 +22,7 @@ from torch import Tensor
 
 from prism_motor._extras import missing_extra
 from prism_motor.runs.atomic import sync_folder, write_json
-from prism_motor.runs.errors import CheckpointError
+from prism_motor.runs.layout import CheckpointError
 
 SCHEMA = 1
 """Version of the layout; raised when it changes."""
@@ -126,3 +126,12 @@ def _fingerprint(path: Path) -> dict[str, Any]:
         while block := file.read(1 << 20):
             digest.update(block)
     return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+
+
+def hash_weights(tensors: dict[str, Tensor]) -> str:
+    """Return the SHA-256 of a state dict: names, shapes and bytes."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -17,7 +17,6 @@ from prism_motor.runs.checkpoints import (
     save_checkpoint,
     select,
 )
-from prism_motor.runs.errors import CheckpointError, RunError
 from prism_motor.runs.layout import (
     CHECKPOINTS,
     CONFIG,
@@ -25,6 +24,8 @@ from prism_motor.runs.layout import (
     LAST,
     METRICS,
     PROVENANCE,
+    CheckpointError,
+    RunError,
 )
 from prism_motor.runs.provenance import collect_provenance
 from prism_motor.runs.shipped import is_shipped, resolve

@@ -19,6 +19,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from prism_motor._checks import PrismError
+
 CONFIG = "config.json"
 PROVENANCE = "provenance.json"
 METRICS = "metrics.jsonl"
@@ -69,3 +71,11 @@ def walk_runs(root: Path) -> Iterator[tuple[Path, bool]]:
         if run:
             inner.clear()
         yield folder, run
+
+
+class RunError(PrismError, RuntimeError):
+    """A folder is not the run it should be."""
+
+
+class CheckpointError(RunError):
+    """A checkpoint is missing, damaged or of another kind."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from prism_motor.runs.atomic import write_json, write_text
-from prism_motor.runs.errors import RunError
 from prism_motor.runs.folder import Run
 from prism_motor.runs.layout import (
     ANALYSIS,
@@ -20,6 +19,7 @@ from prism_motor.runs.layout import (
     PROVENANCE,
     REPORT,
     TUNING,
+    RunError,
     walk_runs,
 )
 

@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-from prism_motor.runs.errors import RunError
+from prism_motor.runs.layout import RunError
 
 SHIPPED = Path(__file__).resolve().parents[1] / "shipped"
 """Where they are: one folder a policy."""

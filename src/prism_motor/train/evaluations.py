@@ -17,8 +17,8 @@ import torch
 
 from prism_motor.domains import Domain, Evaluator, Key, open_run
 from prism_motor.runs import Run, collect_provenance
+from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.runs.layout import EVALUATIONS
-from prism_motor.runs.weights import hash_weights
 
 if TYPE_CHECKING:
     from prism_motor.train.config import EvaluationConfig

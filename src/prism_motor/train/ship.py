@@ -17,10 +17,10 @@ from pathlib import Path
 from prism_motor._checks import InputError, PrismError
 from prism_motor.domains import open_run
 from prism_motor.runs import Run, RunError
+from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.runs.layout import EVALUATIONS
 from prism_motor.runs.records import write_record
 from prism_motor.runs.shipped import SHIPPED
-from prism_motor.runs.weights import hash_weights
 
 LARGEST = 2_000_000
 """Bytes that a shipped policy may have."""

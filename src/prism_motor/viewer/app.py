@@ -16,7 +16,7 @@ import torch
 import viser
 
 from prism_motor._checks import InputError
-from prism_motor.analysis.figures import INK
+from prism_motor._figures import INK
 from prism_motor.viewer.panel import Controls, Panel
 from prism_motor.viewer.readings import FAINT, FiringPlots, VelocityPlots
 from prism_motor.viewer.scene import RobotScene

@@ -11,7 +11,7 @@ import numpy as np
 import viser
 from viser import uplot
 
-from prism_motor.analysis.figures import INK
+from prism_motor._figures import INK
 from prism_motor.viewer.walker import REMEMBERED, Walker
 
 if TYPE_CHECKING:

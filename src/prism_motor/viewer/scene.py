@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import viser
 
-from prism_motor.analysis.figures import INK
+from prism_motor._figures import INK
 from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.scene import import_mujoco
 from prism_motor.viewer.shapes import Rgb, body_meshes, linear, rgb

@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from prism_motor.analysis.explain.closed_loop import LinearReplacement, make_variants, walk
+from prism_motor.analysis.explain.closed_loop import (
+    LinearReplacement,
+    make_variants,
+    summarise_walks,
+    walk,
+)
 from prism_motor.analysis.explain.products import products_of
 from prism_motor.analysis.explain.removals import (
     measure_effect,
 )
 from prism_motor.locomotion.evaluation import Protocol, evaluate
-from prism_motor.locomotion.summary import summarise
 from tests.analysis.policies import small_policy
 
 ROBOTS = np.repeat(np.arange(8), 60)
@@ -60,7 +64,7 @@ def test_walking_with_all_products_is_the_policy():
     settings = {"condition": "nominal", "seed": 5, "envs": 3}
     found = {title: walk(policy, products, v, **settings) for title, v in variants.items()}
     task = policy.config.task
-    whole = summarise(
+    whole = summarise_walks(
         evaluate(policy, task, "nominal", seed=5, protocol=Protocol(envs=3, episodes=1))
     )
     assert list(found) == [

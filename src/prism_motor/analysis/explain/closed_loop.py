@@ -6,17 +6,20 @@ can be balanced by the next step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from prism_motor._checks import InputError
 from prism_motor.analysis.explain.products import Parts, Products
 from prism_motor.analysis.study import Report, silent
-from prism_motor.locomotion.evaluation import Protocol, evaluate
-from prism_motor.locomotion.summary import Summary, summarise
+from prism_motor.locomotion.evaluation import Protocol, WalkingEpisode, evaluate
+from prism_motor.statistics import Interval, wilson
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.policy import WalkingPolicy
@@ -95,7 +98,7 @@ def walk(
     envs: int,
     threads: int = 1,
     report: Report = silent,
-) -> Summary:
+) -> WalkSummary:
     """Let robots walk one episode each with other interaction features.
 
     Args:
@@ -124,7 +127,7 @@ def walk(
     )  # fmt: skip
     for _ in steps:  # all have fallen before the end
         report()
-    return summarise(found)
+    return summarise_walks(found)
 
 
 def episode_steps(policy: WalkingPolicy) -> int:
@@ -164,3 +167,53 @@ def make_variants(
         "without any product": keeping(torch.zeros(total)),
         "linear map instead of products": replacement,
     }
+
+
+_FIELDS = (
+    "episode_return",
+    "linear_error",
+    "yaw_error",
+    "speed_ratio",
+    "swing_apex",
+    "double_support",
+    "touchdowns",
+)
+"""What is summarised."""
+
+
+@dataclass(frozen=True)
+class EpisodeSpread:
+    """Mean and sample standard deviation over the episodes that have a value."""
+
+    mean: float
+    sd: float | None
+    """``None`` for a single episode."""
+    count: int
+
+
+@dataclass(frozen=True)
+class WalkSummary:
+    """One condition of one policy. Episodes share that policy: they are no training seeds."""
+
+    episodes: int
+    """How many episodes."""
+    survived: int
+    """How many of them lasted to the time-out."""
+    interval: Interval
+    """Wilson interval of the survival rate, 95 %."""
+    spreads: dict[str, EpisodeSpread]
+    """Spread of every measurement over episodes, by field of :class:`WalkingEpisode`."""
+
+
+def summarise_walks(episodes: Sequence[WalkingEpisode]) -> WalkSummary:
+    """Summarise the episodes of one condition."""
+    if not episodes:
+        raise InputError("There are no episodes to summarise.")
+    survived = sum(episode.survived for episode in episodes)
+    spreads = {}
+    for field in _FIELDS:
+        values = [value for e in episodes if (value := getattr(e, field)) is not None]
+        if values:
+            sd = statistics.stdev(values) if len(values) > 1 else None
+            spreads[field] = EpisodeSpread(statistics.fmean(values), sd, len(values))
+    return WalkSummary(len(episodes), survived, wilson(survived, len(episodes)), spreads)

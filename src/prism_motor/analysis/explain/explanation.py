@@ -8,11 +8,11 @@ from typing import Any
 from torch import Tensor
 
 from prism_motor._checks import InputError, check_size
+from prism_motor.analysis.explain.closed_loop import WalkSummary
 from prism_motor.analysis.explain.groups import GroupMatrix
 from prism_motor.analysis.explain.names import NamedProduct
 from prism_motor.analysis.explain.removals import Effect, ProductFiring, RemovalCurve
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.summary import Summary
 from prism_motor.statistics import Interval
 
 
@@ -88,5 +88,5 @@ class Explanation:
     """Products by input group."""
     firing: ProductFiring
     """The strongest products along a few seconds of one robot."""
-    closed_loop: dict[str, Summary] | None
+    closed_loop: dict[str, WalkSummary] | None
     """How the robots walk without products, by what is missing."""

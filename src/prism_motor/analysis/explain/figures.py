@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from prism_motor._figures import BLUE, GREEN, GREY, INK, ORANGE, PALE, PINK, new_figure
 from prism_motor.analysis.explain.names import GROUPS
-from prism_motor.analysis.figures import BLUE, GREEN, GREY, INK, ORANGE, PALE, PINK, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

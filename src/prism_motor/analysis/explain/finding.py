@@ -14,8 +14,8 @@ from prism_motor.analysis.explain.names import GROUPS
 from prism_motor.analysis.study import Finding, ResultTable
 
 if TYPE_CHECKING:
+    from prism_motor.analysis.explain.closed_loop import WalkSummary
     from prism_motor.analysis.explain.explanation import Explanation
-    from prism_motor.locomotion.summary import Summary
 
 _COLUMNS = (
     "learned product",
@@ -64,7 +64,7 @@ def product_table(explanation: Explanation) -> ResultTable:
     return ResultTable(_COLUMNS, rows)
 
 
-def closed_loop_table(found: dict[str, Summary]) -> ResultTable:
+def closed_loop_table(found: dict[str, WalkSummary]) -> ResultTable:
     """Return how the robots walk without products."""
     columns = ["closed loop", "walked to the end", "95 % interval"]
     columns += ["linear error, m/s", "yaw error, rad/s"]
@@ -192,7 +192,7 @@ def _triangle(values: Tensor) -> list[list[float | None]]:
     return rows
 
 
-def _walking(summary: Summary) -> dict[str, Any]:
+def _walking(summary: WalkSummary) -> dict[str, Any]:
     return {
         "episodes": summary.episodes,
         "survived": summary.survived,

@@ -43,8 +43,8 @@ from prism_motor.locomotion.policy import WalkingPolicy, load_policy
 from prism_motor.statistics import Interval, bootstrap
 
 if TYPE_CHECKING:
+    from prism_motor.analysis.explain.closed_loop import WalkSummary
     from prism_motor.analysis.rollouts import Rollout
-    from prism_motor.locomotion.summary import Summary
 
 
 def explain(
@@ -175,12 +175,12 @@ def _walk(
     replacement: LinearReplacement,
     config: ExplainConfig,
     report: Report,
-) -> dict[str, Summary] | None:
+) -> dict[str, WalkSummary] | None:
     if not config.closed_loop:
         return None
     top = min(config.top, products.count)
     variants = make_variants(products, order, top, replacement, envs=config.envs, seed=config.seed)
-    found: dict[str, Summary] = {}
+    found: dict[str, WalkSummary] = {}
     for title, variant in variants.items():
         found[title] = walk(
             policy, products, variant, condition=config.condition, seed=config.seed,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism_motor.analysis.figures import BAND, INK, PALE, new_figure
+from prism_motor._figures import BAND, INK, PALE, new_figure
 from prism_motor.analysis.probe.fit import SCORES, score
 from prism_motor.analysis.probe.probes import (
     ANY_ARM,
