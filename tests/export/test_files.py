@@ -52,7 +52,9 @@ MODULES = {
     "bfm_zero": lambda: PolynomialConditioner.bfm_zero(6),
     "actor-mlp": lambda: build_actor("mlp", 6, 3, hidden=(8,)),
     "actor-prism": lambda: build_actor("prism", 6, 3, hidden=(8,), latent=5, warmup=7),
-    "actor-prism-residual": lambda: build_actor("prism-residual", 6, 3, hidden=(8,), latent=5, warmup=10),
+    "actor-prism-residual": lambda: build_actor(
+        "prism-residual", 6, 3, hidden=(8,), latent=5, warmup=10
+    ),
 }  # fmt: skip
 # ONNX takes about a second each: one of every kind of operation.
 ONNX_MODULES = (

@@ -12,6 +12,7 @@ from prism_motor.analysis.live import TopInteractions
 from prism_motor.analysis.recording import record
 from prism_motor.arms import arm_colours
 from prism_motor.locomotion.policy import WalkingPolicy, load_policy
+from prism_motor.locomotion.task import TaskConfig
 from prism_motor.viewer.walker import Walker
 
 _PRODUCTS = 6
@@ -37,9 +38,20 @@ def load_walkers(runs: Sequence[Path]) -> list[tuple[Walker, TopInteractions | N
     keys = arms if len(set(arms)) == len(arms) else [arms[0], *names[1:]]
     colours = arm_colours(keys)
     return [
-        (Walker(name, policy, policy.config.task, colour=colours[key]), _products(policy))
+        (Walker(name, policy, _velocity_task(policy), colour=colours[key]), _products(policy))
         for name, policy, key in zip(names, policies, keys, strict=True)
     ]
+
+
+def _velocity_task(policy: WalkingPolicy) -> TaskConfig:
+    """Return the task of a policy that can be told where to walk."""
+    task = policy.config.task
+    if not isinstance(task, TaskConfig):
+        raise InputError(
+            f"prism play tells robots where to walk, and the task of {policy.config.arm} is of the "
+            f"kind {task.kind!r}, which has no commands. Film it instead: prism video RUN."
+        )
+    return task
 
 
 def _products(policy: WalkingPolicy) -> TopInteractions | None:

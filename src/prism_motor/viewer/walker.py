@@ -16,7 +16,7 @@ from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import ActionFunction, check_actions
 from prism_motor.locomotion.state import has_fallen
-from prism_motor.locomotion.task import LeggedTaskConfig, TerminationConfig
+from prism_motor.locomotion.task import TaskConfig, TerminationConfig
 from prism_motor.sim.engine import Dynamics
 
 REMEMBERED = 10.0
@@ -83,7 +83,7 @@ class Walker:
         self,
         name: str,
         policy: ActionFunction,
-        task: LeggedTaskConfig,
+        task: TaskConfig,
         *,
         colour: str = BLUE,
         seed: int = 1,
