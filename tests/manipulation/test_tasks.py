@@ -158,7 +158,9 @@ def evaluate(run, episodes, workers=0):
 
     evaluations = Evaluations(run, HandlingEvaluation(episodes=episodes, workers=workers))
     try:
-        return evaluations.measure("none", 1, evaluations.missing("none", 1), again=True)
+        return evaluations.measure(
+            "none", 1, evaluations.missing("none", 1, again=True), again=True
+        )
     finally:
         evaluations.close()
 
