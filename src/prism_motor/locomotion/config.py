@@ -56,6 +56,14 @@ class PPOConfig:
         check_choice("schedule", self.schedule, ("adaptive", "linear"))
         for name in ("steps", "epochs", "minibatches"):
             check_size("ppo", name, getattr(self, name))
+        for name in ("gamma", "gae_lambda"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InputError(
+                    f"ppo: {name} must be above 0 and at most 1, got {getattr(self, name)}."
+                )
+        for name in ("clip", "gradient_norm", "initial_std", "desired_kl", "decay_samples"):
+            if getattr(self, name) <= 0:
+                raise InputError(f"ppo: {name} must be above zero, got {getattr(self, name)}.")
         if self.learning_rate <= 0:
             raise InputError(f"ppo: learning_rate must be above zero, got {self.learning_rate}.")
 
@@ -79,6 +87,13 @@ class LocomotionConfig(RunConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_size("run", "envs", self.envs)
+        if not self.actor.hidden:
+            raise InputError("actor: hidden needs at least one width, e.g. --actor.hidden 256 128.")
+        if self.ppo.minibatches > self.samples_per_update:
+            raise InputError(
+                f"ppo: {self.ppo.minibatches} minibatches cannot be made of the "
+                f"{self.samples_per_update} samples per update (envs times ppo.steps)."
+            )
         for width in self.critic_hidden:
             check_size("run", "every width of critic_hidden", width)
 

@@ -8,6 +8,7 @@ environments; gradients and normaliser statistics are averaged, so that the netw
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -121,6 +122,8 @@ def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
         join=False,
         start_method="spawn",
     )
+    # It would announce every process that ends with the first one that failed.
+    logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
     interrupted = False
 
     def pass_on(number: int, frame: FrameType | None) -> None:
