@@ -32,9 +32,9 @@ def test_runs_of_another_task_are_left_out(make_pusher, make_run, tmp_path):
     other = make_pusher("prism", task="reach-v3")
     found, left_out = load_same_task([make_pusher("prism"), other, make_run("mlp")])
     assert [one.arm for one in found] == ["prism"]
-    unlike, foreign = sorted(left_out, key=lambda why: "is a run of" in why)
+    unlike, foreign = sorted(left_out, key=lambda why: "is a locomotion run" in why)
     assert "reach-v3" in unlike
-    assert "is a run of locomotion, and this is for runs of manipulation" in foreign
+    assert "is a locomotion run, but this needs a manipulation run" in foreign
     with pytest.raises(RunError, match="no policy to analyse"):
         load_same_task([make_run("mlp")])
 

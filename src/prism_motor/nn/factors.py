@@ -121,7 +121,7 @@ class FactorLayer(nn.Module):
             error_messages.insert(0, problem)
 
     def _layout_problem(self, state_dict: dict[str, Any], prefix: str) -> str | None:
-        """Explain, in the words of this layer, why a state_dict does not fit."""
+        """Explain, in terms of this layer, why a state_dict does not fit."""
         if problem := reference_layout_problem(type(self).__name__, state_dict, prefix):
             return problem
         where = f"{type(self).__name__} '{prefix.rstrip('.')}'" if prefix else type(self).__name__

@@ -15,8 +15,8 @@ def conditioner_from_reference(
 ) -> PolynomialConditioner:
     """Build a conditioner from weights saved by the authors' reference implementation.
 
-    Degree, sizes, gating (``interaction_scales`` present or not), depth of g and RMSNorm are read
-    off the keys; the activation and the norm's epsilon are not stored there and must be given.
+    Degree, sizes, gating (``interaction_scales`` present or not), depth of g and RMSNorm follow
+    from the keys; the activation and the norm's epsilon are not stored and must be given.
 
     Args:
         state_dict: Keys ``factors.k.weight/bias``, ``interaction_scales``, ``post_mlp.net.*`` and
