@@ -61,7 +61,7 @@ class Registry(Mapping[str, T], Generic[T]):
             )
         if name in self and _source(self._entries[name]) != _source(entry):
             raise InputError(
-                f"A {self.what} called {name!r} is registered already, by another piece of code. "
+                f"A {self.what} called {name!r} is already registered by other code. "
                 "Choose another name for one of them."
             )
         self._entries[name] = entry

@@ -16,7 +16,7 @@ def test_nothing_to_study(tmp_path):
 
 
 def test_the_same_run_twice_is_refused(make_run):
-    with pytest.raises(ValueError, match="every run once"):
+    with pytest.raises(ValueError, match="every run only once"):
         load_subjects([make_run(), make_run() / "." / ".." / make_run().name])
 
 
@@ -43,5 +43,5 @@ def test_training_seeds_of_an_arm_share_its_name(make_pusher):
     seeds, _ = load_same_task([make_pusher("prism"), make_pusher("prism", seed=2)])
     assert [one.arm for one in seeds] == ["prism", "prism"]
     assert [one.seed for one in seeds] == [1, 2]
-    with pytest.raises(ValueError, match="every run once"):
+    with pytest.raises(ValueError, match="every run only once"):
         load_same_task([make_pusher("prism")] * 2)

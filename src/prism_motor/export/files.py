@@ -83,14 +83,14 @@ def export_onnx(
     properties = {key: _metadata_string(key, value) for key, value in (metadata or {}).items()}
     try:
         import onnx
-        import onnxruntime  # noqa: F401 - needed by the check: say so before the slow part
+        import onnxruntime  # noqa: F401 - needed by the check: fail before the slow part
         import onnxscript  # noqa: F401 - needed by torch.onnx
     except ImportError as error:
         raise missing_extra("export_onnx", "deploy", error) from error
     batches = random_batches(example)
     frozen = frozen_copy(module)
     outputs = check_exportable(frozen, batches)
-    inputs = batches[-1]  # above one: torch.export takes a batch of one for a constant
+    inputs = batches[-1]  # above one: torch.export would treat a batch of one as a constant
     _check_names("input_names", input_names, len(inputs))
     _check_names("output_names", output_names, outputs)
 
@@ -152,7 +152,7 @@ def _checked_target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> 
 
 def _check_names(what: str, names: Sequence[str] | None, count: int) -> None:
     if names is not None and (isinstance(names, str) or len(names) != count):
-        raise InputError(f"{what} must hold {count} name(s), one each, got {names!r}.")
+        raise InputError(f"{what} must be a list of {count} name(s), got {names!r}.")
 
 
 def _metadata_string(key: str, value: Any) -> str:
@@ -162,14 +162,14 @@ def _metadata_string(key: str, value: Any) -> str:
         return json.dumps(value)
     except TypeError as error:
         raise InputTypeError(
-            f"metadata[{key!r}] is a {type(value).__name__}, which JSON cannot hold. Give "
+            f"metadata[{key!r}] is a {type(value).__name__}, which JSON cannot represent. Give "
             "strings, numbers, lists or dicts (for a tensor: tensor.tolist())."
         ) from error
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the exporters' progress and deprecation notes; errors still come through."""
+    """Silence the exporters' progress and deprecation notes, but not errors."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
