@@ -79,6 +79,7 @@ def export_onnx(
             JSON, with floats at full precision.
         tolerance: Largest allowed difference, see :func:`prism_motor.export.check_parity`.
     """
+    # Check everything cheap before the slow part.
     target = _checked_target(path, ONNX_SUFFIXES)
     properties = {key: _metadata_string(key, value) for key, value in (metadata or {}).items()}
     try:
@@ -94,6 +95,7 @@ def export_onnx(
     _check_names("input_names", input_names, len(inputs))
     _check_names("output_names", output_names, outputs)
 
+    # Trace with a free batch axis.
     batch_axis = torch.export.Dim("batch")
     with _quiet():
         try:
@@ -111,6 +113,7 @@ def export_onnx(
                 f"torch.onnx cannot export {type(module).__name__} with a free batch axis: "
                 f"{first_line(error)}. Keep the batch size out of Python control flow and shapes."
             ) from error
+    # Drop traces of the source code, add the metadata, write.
     assert program is not None
     proto = program.model_proto
     for entry in (proto.graph, *proto.graph.node, *proto.graph.value_info):

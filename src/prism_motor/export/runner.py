@@ -348,6 +348,7 @@ def simulate(
     actions, errors = [], []
     fall = None
     for step in range(1, max(1, round(seconds / control["dt"])) + 1):
+        # The policy acts on the measured state, and its targets hold for one control step.
         wanted = commands[min((step - 1) // hold, len(commands) - 1)]
         data.ctrl[:] = controller.step(read(data.qpos, data.qvel), wanted)
         actions.append(controller.action)
@@ -357,6 +358,7 @@ def simulate(
             mujoco.mj_step(model, data)
         if not np.isfinite(data.qpos).all():
             raise RunnerError(f"The simulation diverged at {step * control['dt']:.2f} s.")
+        # Errors are measured after the step, against the command that then holds.
         reading = read(data.qpos, data.qvel)
         wanted = commands[min(step // hold, len(commands) - 1)]
         command = controller.velocity_command(wanted, reading.euler[2])

@@ -115,6 +115,7 @@ def evaluate(
             _, rewards, done, _ = env.step(actions)
             _check_finite("reward", rewards, env)
             meter.update(rewards)
+            # Only the first episodes of an environment count; afterwards it is no longer stepped.
             ended = done.nonzero().squeeze(-1)
             if len(ended):
                 counted = ended[count[ended] < protocol.episodes]

@@ -78,6 +78,7 @@ class LeggedEnv:
         self.generator = torch.Generator().manual_seed(seed)
         self.default_pose = torch.from_numpy(self.robot.default_pose).float()
 
+        # Physics, with friction and masses drawn once per environment.
         self.engine = RolloutEngine(
             self.robot,
             num_envs,
@@ -94,6 +95,7 @@ class LeggedEnv:
             )
         )
 
+        # Rewards and observation histories.
         self.rewards = Rewards(config.rewards, self.robot, num_envs, self._offers(self.robot))
         view = config.observations
         self.frame = Frame(self.blocks, view, self.robot)
@@ -103,6 +105,7 @@ class LeggedEnv:
             num_envs, view.critic_frames, self.frame.critic_size, view.clip
         )
 
+        # What later steps depend on, then the first episode.
         self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long)
         self.total_steps = 0
         self.actions = [torch.zeros(num_envs, self.num_actions) for _ in range(3)]

@@ -61,6 +61,7 @@ def matched_mlp(
         hidden: Proportions of the hidden widths; default: the reference actor's.
         activation: Activation; default: the reference actor's, else ``"elu"``.
     """
+    # An Actor provides the defaults.
     check_choice("cost", by, ("parameters", "flops"))
     if isinstance(reference, Actor):
         hidden = reference.config.hidden if hidden is None else hidden
@@ -72,6 +73,7 @@ def matched_mlp(
             "matched_mlp: give hidden=(...), the proportions of the hidden widths; they can only "
             "be taken from an Actor with hidden layers."
         )
+    # Costs in closed form: the search tries thousands of shapes.
     if by == "parameters":
         target, bias_cost, product_cost = count_parameters(reference), 1, 1
     else:

@@ -74,13 +74,13 @@ def strongest_products(
             )
         weight = weight * scale
 
-    # The input with the largest weight names a factor; its share of the squared norm is kept.
+    # Each factor is named by the input with the largest weight.
     norm = weight.norm(dim=-1)  # (degree, out)
     dominant = weight.abs().argmax(-1)  # (degree, out)
     peak = weight.gather(-1, dominant.unsqueeze(-1)).squeeze(-1)
     concentration = peak.square() / norm.square().clamp_min(1e-300)
 
-    # Every product is the first factor times a set of later ones; few per set keeps this cheap.
+    # A product is the first factor times any set of later ones; keep the top ones of each set.
     found: list[Interaction] = []
     for size in range(1, degree):
         for later in combinations(range(1, degree), size):

@@ -94,6 +94,7 @@ class RolloutEngine:
         self._team = self._caller if threads == 1 else (rollout.Rollout(nthread=threads), data)
         self._sensors = _sensor_columns(self.model)
         self._columns: dict[tuple[str, ...], np.ndarray] = {}
+        # State as mujoco.rollout wants it (time, qpos, qvel); qpos and qvel are views into it.
         joints = len(robot.joints)
         self._state = np.zeros((num_envs, 1 + 7 + joints + 6 + joints))
         self._readings = np.zeros((num_envs, self.model.nsensordata))
@@ -105,6 +106,7 @@ class RolloutEngine:
         self._stiffness = np.array([joint.stiffness for joint in robot.joints])
         self._damping = np.array([joint.damping for joint in robot.joints])
         self.torque_limit = self.model.actuator_forcerange[:, 1].copy()
+        # Nominal dynamics, until they are changed.
         self._moving = np.arange(num_envs)
         self._soles = colliding_geoms(self.model, robot.feet)
         self._base = self.model.body(robot.base).id

@@ -35,6 +35,7 @@ def read_robot(
     mirror: Mapping[str, str] | None,
 ) -> Robot:
     """Read and check a model; see :meth:`prism_motor.sim.robots.Robot.from_mjcf`."""
+    # Find the base, the joints and the feet in the model, and check them.
     model = _compile(path)
     base = _find_base(model, base, path)
     hinges = _find_hinges(model, base, path)
@@ -44,6 +45,7 @@ def read_robot(
     _check_bodies(model, "knee", knees, path)
     if knees and len(knees) != len(feet):
         raise InputError(f"{path}: give one knee per foot; got {len(knees)} and {len(feet)}.")
+    # Take pose, gains and mirroring from the arguments, else from the model.
     pose = _read_pose(model, hinges, default_pose, path)
     gains = _Gains(model, driven, path)
     kp = gains.resolve("stiffness", stiffness)
@@ -64,6 +66,7 @@ def read_robot(
         file=str(path.resolve()),
         locked=tuple((j, pose[j] - start[j]) for j in hinges if j not in driven),
     )
+    # Heights can only be measured on the complete robot.
     stand_height, foot_offset = _measure(robot)
     robot = replace(robot, stand_height=stand_height, foot_offset=foot_offset)
     build_model(robot, timestep=0.001)  # the scene's names may clash with the model's
@@ -285,7 +288,7 @@ def _read_mirror(
 
 
 def _measure(robot: Robot) -> tuple[float, float]:
-    """Return the base's height above the ground in the default pose, and the feet's above soles."""
+    """Return the heights of the base above ground (default pose) and of the feet above soles."""
     mujoco = import_mujoco()
     spec = make_robot_spec(robot)
     spec.worldbody.add_geom(
