@@ -46,7 +46,7 @@ class Quantity:
     key: str
     """Name in metrics.jsonl."""
     title: str
-    """What it is called."""
+    """Title in charts."""
     unit: str = ""
     """Unit."""
     log_scale: bool = False
@@ -62,7 +62,7 @@ class Axis:
     key: str
     """Name in metrics.jsonl."""
     title: str
-    """What it is called."""
+    """Title in charts."""
     factor: float = 1.0
     """Factor from the recorded unit to the drawn one."""
 
@@ -101,7 +101,7 @@ class ReportSpec:
     curves: Sequence[Quantity]
     """Quantities of the learning curves."""
     axes: ClassVar[Sequence[Axis]] = (UPDATES, MINUTES)
-    """What they are drawn over."""
+    """Axes of the learning curves."""
     free: ClassVar[Sequence[str]] = (
         "seed", "updates", "threads", "checkpoint_every", "keep_checkpoints", "plugins",
     )  # fmt: skip

@@ -124,7 +124,7 @@ def make_table(trials: Sequence[ComplianceTrial]) -> ResultTable:
 
 
 def _caption(trials: Sequence[ComplianceTrial], config: SweepConfig) -> str:
-    """Say what was compared and how the choice was made."""
+    """Explain what was compared and how the choice was made."""
     return (
         f"{config.baseline}: {len(trials)} settings, {trials[0].episodes} episodes each from the "
         "same random resets, which are not among the fixed initial states that policies are "

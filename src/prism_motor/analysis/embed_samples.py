@@ -32,9 +32,9 @@ class MatchedSamples:
     """Matched samples: entry i of every condition is the same robot at the same step."""
 
     robots: np.ndarray
-    """Which robot, (samples,)."""
+    """Robot of each sample, (samples,)."""
     steps: np.ndarray
-    """Which control step, (samples,)."""
+    """Control step of each sample, (samples,)."""
     features: np.ndarray
     """Features, (conditions, samples, width)."""
     observations: np.ndarray

@@ -54,9 +54,9 @@ class Rollout:
     about: dict[str, Any]
     """Where it came from: run, arm, checkpoint, hash of the weights, seed, condition, task."""
     environment: np.ndarray
-    """Which environment, (rows,)."""
+    """Environment of each row, (rows,)."""
     episode: np.ndarray
-    """Which episode, counted over all environments, (rows,)."""
+    """Episode of each row, counted over all environments, (rows,)."""
     step: np.ndarray
     """Control steps since the episode began, (rows,)."""
     done: np.ndarray

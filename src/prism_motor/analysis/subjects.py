@@ -18,7 +18,7 @@ _INCIDENTAL = ("seed", "threads", "updates", "demos")
 
 
 class HasArm(Protocol):
-    """Whatever belongs to an arm."""
+    """Anything that belongs to an arm."""
 
     @property
     def arm(self) -> str:

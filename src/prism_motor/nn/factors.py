@@ -50,7 +50,7 @@ class FactorLayer(nn.Module):
         )
 
     def reset_parameters(self) -> None:
-        """Draw the first factor exactly as ``nn.Linear`` does, later ones alike with zero bias."""
+        """Draw the first factor as ``nn.Linear`` does, later ones likewise with zero bias."""
         with torch.no_grad():
             for k in range(self.degree):
                 nn.init.kaiming_uniform_(self.weight[k], a=math.sqrt(5))

@@ -27,7 +27,7 @@ class PolynomialLayer(FactorLayer):
     exactly at the first factor.
 
     Initialisation: the first factor is drawn exactly as ``nn.Linear`` draws its own (the same
-    seed gives the same numbers), later factors alike with zero bias. The factors are independent,
+    seed gives the same numbers), later factors likewise with zero bias. They are independent,
     so for an input of mean square m the output has mean zero and the standard deviation given by
     :meth:`initial_std`::
 

@@ -89,7 +89,7 @@ class Session:
             walker.push(direction, speed)
 
     def restart(self) -> None:
-        """Put all walkers back to the origin in a new initial state, the same for equal tasks."""
+        """Return all walkers to the origin in a new initial state, the same for equal tasks."""
         self._restarts += 1
         for walker in self.walking:
             walker.restart(walker.seed + self._restarts)

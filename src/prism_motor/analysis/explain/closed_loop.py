@@ -178,7 +178,7 @@ _FIELDS = (
     "double_support",
     "touchdowns",
 )
-"""What is summarised."""
+"""Fields of an episode that are summarised."""
 
 
 @dataclass(frozen=True)
