@@ -69,7 +69,7 @@ def test_the_domain_of_a_run_is_its_kind_and_walking_without_one():
 def test_what_is_for_one_domain_refuses_others(tmp_path):
     Run.create(tmp_path / "run", {"kind": "manipulation"})
     require_domain(tmp_path / "run", "manipulation", "this")
-    with pytest.raises(RunError, match="run of manipulation, and prism play is for runs of loco"):
+    with pytest.raises(RunError, match="is a manipulation run, but prism play needs a loco"):
         require_domain(tmp_path / "run", "locomotion", "prism play")
 
 

@@ -1,8 +1,8 @@
 """PRISM: learned products of what a robot senses, as one small layer for any policy.
 
-``prism_motor.nn`` needs only torch. Everything else sits behind an extra and says so when the extra
-is missing. ``prism_motor.nn`` is loaded at first use, so that the command line can settle thread
-settings before torch reads them.
+``prism_motor.nn`` needs only torch. Everything else needs an extra, and says so if it is missing.
+``prism_motor.nn`` is loaded on first use, so that the command line can set thread counts before
+torch reads them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The package was first called ``prism``, a name that dozens of other distributions install too.
 Strings such as ``prism.integrations.rsl_rl:GatedModel`` in training configs keep working once
-``prism_motor`` is imported; a real package called ``prism`` wins.
+``prism_motor`` is imported; a real package called ``prism`` takes precedence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _OldName(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds modules under the old name.
 
     Args:
-        top: Whether it answers for ``prism``, or for what is below it.
+        top: Whether it handles ``prism`` itself, or the modules below it.
     """
 
     def __init__(self, top: bool) -> None:
@@ -30,7 +30,7 @@ class _OldName(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Answer for ``prism`` or what is below it, as long as that is ours."""
+        """Find ``prism`` or a module below it, as long as it is ours."""
         parent = fullname.rpartition(".")[0]
         if self.top:
             if fullname != _OLD:
@@ -51,7 +51,7 @@ class _OldName(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return sys.modules[_NEW + spec.name.removeprefix(_OLD)]
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its own spec back; it ran when it was first imported."""
+        """Restore the module's own spec; its code ran when it was first imported."""
         assert module.__spec__ is not None
         module.__spec__ = module.__spec__.loader_state
 
@@ -61,10 +61,10 @@ def _is_ours(module: ModuleType | None) -> bool:
 
 
 def install() -> None:
-    """Make the old name known.
+    """Install the finders for the old name.
 
-    ``prism`` comes after every other way to find a module, so that a real package wins. What is
-    below ours comes before: it would be found in our folder, and be imported a second time.
+    The finder of ``prism`` comes last, so that a real package takes precedence. The finder of its
+    submodules comes first: otherwise they would be found in our folder and imported twice.
     """
     if not any(isinstance(finder, _OldName) for finder in sys.meta_path):
         sys.meta_path.insert(0, _OldName(top=False))

@@ -1,8 +1,8 @@
-"""Errors that a user can put right, and the checks that raise them.
+"""Errors that a user can fix, and the checks that raise them.
 
 The command line prints a :class:`PrismError` as one message and exits with code 2. Anything else
-that escapes is a bug of ours and comes with a traceback. Messages say what was given, what is
-allowed and what to do.
+that escapes is our bug and comes with a traceback. Messages say what was given, what is allowed and
+what to do.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterable
 
 
 class PrismError(Exception):
-    """Something that the user can put right; its message says how."""
+    """Something that the user can fix; its message says how."""
 
 
 class InputError(PrismError, ValueError):
-    """A value that was given is not allowed."""
+    """A given value is not allowed."""
 
 
 class InputTypeError(PrismError, TypeError):
-    """A value that was given is of the wrong type."""
+    """A given value has the wrong type."""
 
 
 def check_size(owner: str, name: str, value: object) -> int:

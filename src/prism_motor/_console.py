@@ -1,4 +1,4 @@
-"""What people see in a terminal: one progress bar, one text table, durations and plurals."""
+"""Terminal output: one progress bar, one text table, durations and plurals."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from prism_motor._extras import missing_extra
 
 
 class Progress:
-    """Counts finished pieces of work: a bar on a terminal, plain lines elsewhere.
+    """Counts finished units of work: a bar on a terminal, plain lines elsewhere.
 
     Args:
         title: What is being done.
-        total: How many pieces there are.
-        done: How many of them are done already.
-        unit: What a piece is called.
+        total: Number of units.
+        done: Number of units already done.
+        unit: What one unit is called.
         every: Seconds between plain lines when the output is not a terminal.
     """
 
@@ -40,7 +40,7 @@ class Progress:
             )
 
     def step(self, note: str = "", count: int = 1) -> None:
-        """Count finished pieces; ``note`` says what matters about them."""
+        """Count finished units; ``note`` says what matters about them."""
         self.done += count
         if self._bar is not None:
             self._bar.set_postfix_str(note, refresh=False)
@@ -85,7 +85,7 @@ def text_table(rows: Sequence[Sequence[str]], *, numbers_from: int = 1) -> str:
 
     Args:
         rows: Cells; the first row is the header, and all have the same length.
-        numbers_from: Columns from this one on are aligned to the right, those before to the left.
+        numbers_from: Columns from this index on are right-aligned, earlier ones left-aligned.
     """
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
@@ -98,7 +98,7 @@ def text_table(rows: Sequence[Sequence[str]], *, numbers_from: int = 1) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration for people: ``40 s``, ``12 min``, ``3 h 05 min``."""
+    """Format a duration: ``40 s``, ``12 min``, ``3 h 05 min``."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -106,12 +106,12 @@ def duration(seconds: float) -> str:
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a number with its noun: ``1 run``, ``2 runs``."""
+    """Format a number with its noun: ``1 run``, ``2 runs``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use; containers often allow fewer than there are."""
+    """Return how many cores this process may use; containers often allow fewer than exist."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

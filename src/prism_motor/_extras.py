@@ -1,4 +1,4 @@
-"""What to tell the user when an optional dependency is missing."""
+"""The error raised when an optional dependency is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from prism_motor._checks import PrismError
 
 
 class MissingExtraError(PrismError, ImportError):
-    """A part of prism needs an extra that is not installed."""
+    """A feature needs an extra that is not installed."""
 
 
 def missing_extra(feature: str, extra: str, cause: ImportError) -> MissingExtraError:

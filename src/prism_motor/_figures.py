@@ -1,4 +1,4 @@
-"""How every figure of the package looks; matplotlib is imported when the first one is drawn."""
+"""The common style of all figures; matplotlib is imported when the first one is drawn."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 11,
     "svg.hashsalt": "prism",
 }
-"""Settings of matplotlib for all figures; draw and save inside ``rc_context(STYLE)``."""
+"""Matplotlib settings for all figures; draw and save inside ``rc_context(STYLE)``."""
 
 INK, PALE, BAND = "#222222", "#DDDDDD", "#F5F5F5"
-"""Text, commands and what belongs to no arm; grids; bands behind the data."""
+"""For text, commands and whatever belongs to no arm; for grids; for bands behind the data."""
 
 GREY, BLUE, ORANGE, GREEN, PINK = "#7A7A7A", "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-"""From Okabe and Ito: distinct with the common colour deficiencies."""
+"""From Okabe and Ito: distinct under the common colour-vision deficiencies."""
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure that needs no display; sizes are in inches."""
+    """Return an empty figure that needs no display; sizes in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -52,13 +52,13 @@ def to_png(figure: Figure) -> bytes:
 
 
 def check_matplotlib(what: str) -> None:
-    """Say how to get matplotlib before heavy work starts without it."""
+    """Raise before any heavy work starts if matplotlib is missing."""
     if find_spec("matplotlib") is None:
         raise missing_extra(what, "analysis", ImportError(name="matplotlib"))
 
 
 def save_png(figure: Figure, file: Path) -> Path:
-    """Write a figure under a temporary name first; the same figure gives the same bytes."""
+    """Write a figure atomically; the same figure gives the same bytes."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(to_png(figure))

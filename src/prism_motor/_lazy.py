@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first used."""
+"""Public names of a package that are imported on first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: ``__name__`` of the package.
-        homes: Module below the package that each public name lives in.
+        homes: The submodule that defines each public name.
     """
 
     def find(name: str) -> Any:

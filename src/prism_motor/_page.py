@@ -1,6 +1,6 @@
-"""Self-contained pages: one file, no requests, light and dark, readable on a phone.
+"""Self-contained pages: one file, no network requests, light and dark, readable on a phone.
 
-Every page extends ``_templates/base.html``; text is escaped unless a template says otherwise.
+Every page extends ``_templates/base.html``; text is escaped unless a template marks it safe.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def render_page(template: str, *, script: str = "", **context: Any) -> str:
-    """Return a whole page.
+    """Return a complete page.
 
-    A content policy forbids all requests and all scripts but the one given here.
+    A content security policy forbids all requests and all scripts except the one given here.
 
     Args:
         template: Name of a file in ``_templates``.
-        script: Name of a JavaScript file in ``_templates`` that runs when the body is there.
-        **context: What the template shows.
+        script: Name of a JavaScript file in ``_templates`` that runs once the body is loaded.
+        **context: Values for the template.
     """
     pages = environment()
     code = pages.get_template(script).render() if script else ""
@@ -42,7 +42,7 @@ def render_page(template: str, *, script: str = "", **context: Any) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return the templates with their filters."""
+    """Return the template environment with its filters."""
     try:
         import jinja2
     except ImportError as error:
@@ -61,12 +61,12 @@ def environment() -> Environment:
 
 
 def embed(data: bytes, kind: str) -> str:
-    """Return a file as an address that holds all of it."""
+    """Return a file's content as a data URL."""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def text_columns(table: Any) -> list[bool]:
-    """Say for each column of a table whether it holds text; numbers stand to the right."""
+    """Return for each column of a table whether it holds text; numbers are right-aligned."""
     columns = list(zip(*table.rows, strict=True)) if table.rows else [()] * len(table.columns)
     return [not all(_is_number(cell) for cell in column) for column in columns]
 

@@ -1,7 +1,7 @@
-"""Modules of users that add robots, tasks, actors, suites, studies and domains.
+"""User modules that add robots, tasks, actors, suites, studies and domains.
 
 A plugin is a Python module that registers things when it is imported. It is named by ``--plugin``
-(a module, or a path that ends in ``.py``), by a run's ``config.json``, or by an entry point of the
+(a module, or a path ending in ``.py``), by a run's ``config.json``, or by an entry point in the
 group ``prism_motor.plugins``.
 """
 
@@ -20,11 +20,11 @@ from pathlib import Path
 from prism_motor._checks import InputError, PrismError
 
 GROUP = "prism_motor.plugins"
-"""Entry points of this group are plugins of installed packages."""
+"""Entry points in this group are plugins of installed packages."""
 
 
 def load_plugins(names: Iterable[str] = ()) -> None:
-    """Import the plugins of installed packages, and those that are named."""
+    """Import the plugins of installed packages, and the named ones."""
     _load_installed()
     for name in names:
         _load(name)
@@ -38,7 +38,7 @@ def _load_installed() -> None:
 
 @cache
 def _load(name: str) -> None:
-    """Import one plugin; modules in the working folder are found too."""
+    """Import one plugin; modules in the working directory are found too."""
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)

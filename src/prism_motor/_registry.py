@@ -1,4 +1,4 @@
-"""Tables of things by name that users can add to."""
+"""Tables of named entries that users can add to."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def resolve(place: str) -> Any:
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Things by name; an entry given as ``"module:NAME"`` is imported when it is asked for.
+    """Entries by name; one given as ``"module:NAME"`` is imported when it is looked up.
 
     Args:
         what: What an entry is called in messages, e.g. ``"robot"``.
-        own: What comes with the package; it cannot be replaced.
+        own: Built-in entries; they cannot be replaced.
     """
 
     def __init__(self, what: str, own: Mapping[str, T | str] | None = None) -> None:
@@ -36,20 +36,20 @@ class Registry(Mapping[str, T], Generic[T]):
 
     @property
     def own(self) -> frozenset[str]:
-        """Names of what comes with the package."""
+        """Names of the built-in entries."""
         return self._own
 
     def close(self) -> None:
-        """Make all that was registered so far the package's own."""
+        """Make everything registered so far built-in."""
         self._own = frozenset(self._entries)
 
     def remove(self, name: str) -> None:
-        """Take something of a user's out again, if it is there."""
+        """Remove a user's entry, if it is there."""
         if name not in self._own:
             self._entries.pop(name, None)
 
     def register(self, name: str, entry: T) -> T:
-        """Add something of a user's; the same again, as when a module is loaded twice, is fine."""
+        """Add a user's entry; adding the same one again, as when a module is reloaded, is fine."""
         if not re.fullmatch(r"\w[\w.-]*", name):
             raise InputError(
                 f"{name!r} cannot be the name of a {self.what}: use letters, digits, '-' and '_'."
@@ -61,7 +61,7 @@ class Registry(Mapping[str, T], Generic[T]):
             )
         if name in self and _source(self._entries[name]) != _source(entry):
             raise InputError(
-                f"A {self.what} called {name!r} is registered already, by another piece of code. "
+                f"A {self.what} called {name!r} is already registered by other code. "
                 "Choose another name for one of them."
             )
         self._entries[name] = entry
@@ -74,7 +74,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 check_choice(self.what, name, self._entries)
             except InputError as error:
                 raise InputError(
-                    f"{error} If it is defined in a module of your own, load that module with "
+                    f"{error} If it is defined in your own module, load that module with "
                     "--plugin MODULE."
                 ) from None
         if isinstance(self._entries[name], str):
@@ -92,7 +92,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 def _source(entry: Any) -> Any:
-    """Return what stays the same when the module that made an entry is loaded again."""
+    """Return what stays the same when the module that made an entry is reloaded."""
     entry = getattr(entry, "make", entry)  # an entry that holds a function or a class
     kind = entry if isinstance(entry, type) else type(entry)
     code = getattr(entry, "__code__", None)

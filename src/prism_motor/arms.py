@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import cycle
 
 REFERENCE = "mlp-matched"
-"""The arm that others are compared with, unless another is named."""
+"""The arm that others are compared with by default."""
 
 
 @dataclass(frozen=True)
 class ArmStyle:
-    """How an arm is shown wherever arms are shown."""
+    """How an arm is shown in every table, figure and page."""
 
     title: str
     """What it is, in a few words."""
@@ -29,23 +29,23 @@ STYLES: dict[str, ArmStyle] = {
     "prism": ArmStyle("PRISM", "#D55E00"),
     "prism-residual": ArmStyle("the paper's residual actor", "#009E73"),
 }
-"""Known arms, in the order of tables; others come after them.
+"""Known arms, in table order; others come after them.
 
-Colours are from Okabe and Ito: distinct with the common colour-vision deficiencies.
+Colours are from Okabe and Ito: distinct under the common colour-vision deficiencies.
 """
 
 SPARE_COLOURS = ("#E69F00", "#6A3D9A", "#8C6D31", "#1B1B1B", "#B2DF8A", "#FB9A99")
-"""Colours of arms that the table does not know, in the order in which they come."""
+"""Colours of arms that are not in the table, in order of appearance."""
 
 
 def arm_order(name: str) -> tuple[int, str]:
-    """Return a key that sorts arms: those of the table first, in its order, then by name."""
+    """Return a key that sorts arms: those in the table first, in its order, then by name."""
     known = list(STYLES)
     return (known.index(name) if name in known else len(known), name)
 
 
 def arm_colours(names: Iterable[str]) -> dict[str, str]:
-    """Return the colour of every arm; known arms have the same one everywhere."""
+    """Return the colour of every arm; a known arm has the same colour everywhere."""
     colours: dict[str, str] = {}
     spare = cycle(SPARE_COLOURS)
     for name in dict.fromkeys(names):

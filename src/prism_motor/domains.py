@@ -1,8 +1,8 @@
-"""What can be learned: a domain is a value, and all that comes after a task is written against it.
+"""Domains: what can be learned, as objects that everything after the task is written against.
 
-Walking and handling are entries of one table. Session, run folder, evaluations, report, campaigns
-and the commands ask the domain of a run for what differs, and never which domain it is. A user's
-module adds one with ``DOMAINS.register("mine", MyDomain())``.
+Walking and handling are entries of one table. Sessions, run folders, evaluations, reports,
+campaigns and commands ask a run's domain for whatever differs, and never ask which domain it is.
+Your own module adds one with ``DOMAINS.register("mine", MyDomain())``.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from prism_motor.train.distributed import Rank
 
 State = tuple[dict[str, "Tensor"], dict[str, Any]]
-"""Tensors and plain data that training goes on from."""
+"""Tensors and plain data that training resumes from."""
 
 Key = tuple[Any, ...]
 """What identifies an episode within an evaluation."""
 
 
 class Trainer(Protocol):
-    """What learns: one update after the other, resumable to the bit."""
+    """Trains a policy one update at a time, resumable bit for bit."""
 
     config: Any
     """The run."""
@@ -51,7 +51,7 @@ class Trainer(Protocol):
         ...
 
     def state(self) -> State:
-        """Return all that :meth:`restore` needs to go on exactly."""
+        """Return all that :meth:`restore` needs to resume exactly."""
         ...
 
     def state_before(self) -> State:
@@ -59,7 +59,7 @@ class Trainer(Protocol):
         ...
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Resume from a saved state."""
         ...
 
     def models(self) -> dict[str, nn.Module]:
@@ -67,7 +67,7 @@ class Trainer(Protocol):
         ...
 
     def describe(self, row: Mapping[str, float]) -> str:
-        """Say in one line what a row of metrics means."""
+        """Describe a row of metrics in one line."""
         ...
 
 
@@ -75,7 +75,7 @@ class Evaluator(Protocol):
     """Runs episodes of one policy; made once for all conditions and seeds of an evaluation."""
 
     def steps(self, keys: Sequence[Key]) -> int:
-        """Return how many steps of progress some episodes are at most."""
+        """Return the largest number of progress steps that some episodes can take."""
         ...
 
     def run(
@@ -86,14 +86,14 @@ class Evaluator(Protocol):
         note: Callable[..., None],
         report: Callable[[], None],
     ) -> None:
-        """Run episodes; call ``note`` with those that end and ``report`` with each step.
+        """Run episodes; call ``note`` with each finished one and ``report`` after each step.
 
-        Torch may be given other threads; they are put back afterwards.
+        May change torch's thread count; it is restored afterwards.
         """
         ...
 
     def close(self) -> None:
-        """Free what was opened."""
+        """Release all resources."""
         ...
 
 
@@ -102,17 +102,17 @@ class Preparation(Protocol):
 
     @property
     def path(self) -> Path:
-        """The folder that it will be in."""
+        """Its folder."""
         ...
 
     @property
     def seed(self) -> int:
-        """Seed of everything random about it."""
+        """Seed of everything random in it."""
         ...
 
     @property
     def total(self) -> int:
-        """How many pieces it consists of."""
+        """How many units it consists of."""
         ...
 
     @property
@@ -122,12 +122,12 @@ class Preparation(Protocol):
 
     @property
     def verb(self) -> str:
-        """What is done to make it: ``record``."""
+        """How it is made, as a verb: ``record``."""
         ...
 
     @property
     def unit(self) -> str:
-        """What one piece is called: ``demonstration``."""
+        """What one unit is called: ``demonstration``."""
         ...
 
     @property
@@ -136,7 +136,7 @@ class Preparation(Protocol):
         ...
 
     def command(self) -> list[str]:
-        """Return the arguments of ``prism`` that make what is missing."""
+        """Return the arguments of ``prism`` that make the missing part."""
         ...
 
     def check(self) -> None:
@@ -144,11 +144,11 @@ class Preparation(Protocol):
         ...
 
     def count_done(self) -> int:
-        """Return how many pieces are done; all of them only when it can be used."""
+        """Return how many units are done; all of them only once it can be used."""
         ...
 
     def progress(self) -> tuple[int, float] | None:
-        """Return how many pieces are done and the seconds that they took, once known."""
+        """Return how many units are done and the seconds they took, once known."""
         ...
 
 
@@ -158,33 +158,33 @@ class Domain(ABC):
     name: ClassVar[str]
     """Its name in commands and as ``kind`` in config.json."""
     title: ClassVar[str]
-    """What policies of it do, for headings: ``Walking``."""
+    """What its policies do, for headings: ``Walking``."""
     config: ClassVar[type[RunConfig]] = RunConfig
     """Settings of a run."""
     evaluation: ClassVar[type[EvaluationConfig]] = EvaluationConfig
-    """Settings of an evaluation: the flags of ``prism eval`` and keys of a campaign file."""
+    """Settings of an evaluation: flags of ``prism eval`` and keys of a campaign file."""
     episode: ClassVar[type]
     """One evaluated episode; its class variable ``KEY`` names the fields that identify it."""
     conditions: ClassVar[tuple[str, ...]] = ("nominal",)
     """Names of all conditions; the first changes nothing."""
     measures: ClassVar[tuple[Measure, ...]]
-    """What is measured about an episode; the first is a rate."""
+    """What is measured per episode; the first is a rate."""
     weights: ClassVar[str] = "policy."
-    """What the names of the policy's tensors in a checkpoint begin with."""
+    """Prefixes of the policy's tensors in a checkpoint."""
     weights_extra: ClassVar[tuple[str, ...]] = ()
-    """What the names of other tensors that the policy needs begin with."""
+    """Prefixes of other tensors that the policy needs."""
     process_tensors: ClassVar[tuple[str, ...]] = ("torch_rng",)
-    """What the names of tensors begin with that differ between data-parallel processes."""
+    """Prefixes of tensors that differ between data-parallel processes."""
     tuning_metric: ClassVar[tuple[str, bool]] = ("loss", False)
-    """The metric that tuning runs are scored by, and whether more of it is better."""
+    """The metric that tuning runs are scored by, and whether higher is better."""
     presets: ClassVar[Mapping[str, Any]]
-    """Presets by name; :meth:`make_config` knows what they are."""
+    """Presets by name; their type is up to :meth:`make_config`."""
     arms: ClassVar[Iterable[str]]
     """Names of all arms."""
     can_train_longer: ClassVar[bool] = True
-    """Whether a run may have more updates than planned; not if its schedule ends with the last."""
+    """Whether a run may be extended beyond its plan; not if its schedule ends with the plan."""
     default_preset: ClassVar[str]
-    """Preset unless another is named."""
+    """The default preset."""
     short_flags: ClassVar[Mapping[str, str]] = {}
     """Short names of flags of ``prism train``."""
     renamed_flags: ClassVar[Mapping[str, str]] = {}
@@ -194,21 +194,21 @@ class Domain(ABC):
     arm_aliases: ClassVar[Mapping[str, str]] = {}
     """Former names of arms."""
     preparation: ClassVar[type | None] = None
-    """Settings of what campaigns make before they train, if anything: see :meth:`preparations`."""
+    """Settings of what campaigns prepare before training, if anything: see :meth:`preparations`."""
 
     @cached_property
     def reporting(self) -> ReportSpec:
-        """What reports must know; the defaults suit most domains."""
+        """What reports need to know; the defaults suit most domains."""
         from prism_motor.reporting import ReportSpec
 
         return ReportSpec(self)
 
     def arm_name(self, name: str) -> str:
-        """Return the present name of an arm."""
+        """Return the current name of an arm."""
         return self.arm_aliases.get(name, name)
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings of a run, as an earlier version wrote them, by present names."""
+        """Translate a run's settings written by an earlier version to current names."""
         return data
 
     def read_config(self, data: dict[str, Any], where: str = "config") -> Any:
@@ -226,13 +226,13 @@ class Domain(ABC):
         name: str | None = None,
         overrides: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return the settings of a run; here the preset is such settings.
+        """Return the settings of a run; by default the preset is such settings.
 
         Args:
             preset: One of the presets.
             arm: One of the arms.
             seed: Training seed.
-            name: What the arm is called in tables; default: as it is.
+            name: What the arm is called in tables; default: its own name.
             overrides: Settings by dotted key that differ from the preset.
         """
         check_choice("arm", arm, self.arms)
@@ -245,39 +245,39 @@ class Domain(ABC):
         return self.make_config(preset, arm)
 
     def prepare(self, config: Any) -> Any:
-        """Check settings before anything is written, and fill in what only the task knows."""
+        """Check settings before anything is written, and fill in what follows from the task."""
         return config
 
     def planned(self, config: Any) -> Any:
-        """Return settings without what :meth:`prepare` fills in, to compare a plan with a run."""
+        """Return settings without what :meth:`prepare` fills in, to compare plan and run."""
         return config
 
     def upgrade_campaign(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return a campaign file, as an earlier version wrote it, by present names."""
+        """Translate a campaign file written for an earlier version to current names."""
         return data
 
     def preparations(
         self, settings: Any, folder: Path, configs: Mapping[str, Sequence[Any]]
     ) -> Mapping[str, Preparation]:
-        """Return what a campaign makes before it trains, by variant.
+        """Return what a campaign prepares before training, by variant.
 
         Args:
             settings: An instance of :attr:`preparation`.
             folder: The campaign's folder.
-            configs: The runs' settings of all arms by variant.
+            configs: The settings of the runs of all arms, by variant.
         """
         return {}
 
     def shorten(self, config: Any, fraction: float) -> dict[str, Any]:
-        """Return the settings, by dotted key, that make a run a fraction as long; for tuning."""
+        """Return the settings, by dotted key, that shorten a run to a fraction; for tuning."""
         return {"updates": max(1, round(config.updates * fraction))}
 
     def guess_evaluation(self, config: Any, evaluation: Any, update: float) -> float:
-        """Guess the seconds of one condition and seed from those of an update."""
+        """Estimate the seconds of one condition and seed from those of an update."""
         return 0.0
 
     def run_name(self, config: Any) -> str:
-        """Return the name of a run's folder, unless another is given."""
+        """Return the default name of a run's folder."""
         return f"{config.preset}-{config.arm}-{config.seed}"
 
     def task_name(self, config: Any) -> str:
@@ -285,18 +285,18 @@ class Domain(ABC):
         return config.preset
 
     def summary(self, trainer: Trainer) -> str:
-        """Say in a few words what is about to be trained."""
+        """Describe in a few words what is about to be trained."""
         config: RunConfig = trainer.config
         return f"{config.arm} on {self.task_name(config)}"
 
     @abstractmethod
     def trainer(self, config: Any, rank: Rank) -> Trainer:
-        """Make what trains a run."""
+        """Make the trainer of a run."""
 
     def video_listener(
         self, trainer: Trainer, folder: Path, every: int, say: Callable[[str], None]
     ) -> Callable[[dict[str, float]], None]:
-        """Return what films the policy while it trains, called with every row of metrics."""
+        """Return the listener that records videos during training, called per row of metrics."""
         raise InputError(f"--video-every: {self.name} has no videos of training.")
 
     def check_videos(self) -> None:
@@ -304,7 +304,7 @@ class Domain(ABC):
         raise InputError(f"--video-every: {self.name} has no videos of training.")
 
     def finish(self, run: Run) -> str:
-        """Do what comes right after training, and say so."""
+        """Do what follows training, and return a message about it."""
         return ""
 
     @abstractmethod
@@ -312,12 +312,12 @@ class Domain(ABC):
         """Load the policy of a checkpoint; the newest by default."""
 
     def check_evaluation(self, config: Any, evaluation: Any) -> None:
-        """Raise unless a policy of these settings can be evaluated like this."""
+        """Raise unless a policy with these settings can be evaluated this way."""
         for condition in evaluation.conditions:
             check_choice("condition", condition, self.conditions)
 
     def identify(self, config: Any, evaluation: Any, condition: str, seed: int) -> dict[str, Any]:
-        """Return what makes a stored evaluation the one that is asked for."""
+        """Return what identifies a stored evaluation as the requested one."""
         return {"kind": self.name, "condition": {"name": condition}, "protocol": {}}
 
     def evaluation_name(self, evaluation: Any, condition: str, seed: int) -> str:
@@ -325,21 +325,21 @@ class Domain(ABC):
         return f"{condition}-{seed}"
 
     def episode_keys(self, evaluation: Any) -> list[Key]:
-        """Return what identifies the episodes of one condition and seed; here numbers from 0."""
+        """Return the keys of the episodes of one condition and seed; by default 0, 1, ..."""
         return [(number,) for number in range(evaluation.episodes)]
 
     def lacks_files(
         self, run: Run, evaluation: Any, condition: str, seed: int, step: int, key: Key
     ) -> bool:
-        """Say whether an episode that is done lacks a file that is asked for, e.g. its video."""
+        """Return whether a finished episode lacks a requested file, e.g. its video."""
         return False
 
     def labels(self, config: Any) -> dict[str, Any]:
-        """Return what every stored episode says about its policy."""
+        """Return what every stored episode records about its policy."""
         return {"arm": config.arm, "training_seed": config.seed}
 
     def evaluator(self, run: Run, step: int, evaluation: Any) -> Evaluator:
-        """Make what runs the episodes of a policy; here one after the other."""
+        """Make the evaluator of a policy; by default it runs one episode after another."""
         from prism_motor.train.evaluations import EpisodeByEpisode
 
         return EpisodeByEpisode(self, run, step)
@@ -349,15 +349,15 @@ class Domain(ABC):
         raise NotImplementedError(f"{type(self).__name__} needs run_episode or evaluator.")
 
     def evaluation_table(self, found: Mapping[str, Sequence[Any]]) -> str:
-        """Write the episodes of all conditions as a table, with a note on how to read it."""
+        """Format the episodes of all conditions as a table, with a note on how to read it."""
         from prism_motor.reporting import episode_table
 
         return episode_table(self.reporting, found)
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
-        """Write the policy as files for others; return what to tell the user.
+        """Write the policy as files for other programs; return what to tell the user.
 
-        Here ONNX, for policies that are modules of a known input size.
+        By default ONNX, for policies that are modules with a known input size.
         """
         import torch
 
@@ -367,7 +367,7 @@ class Domain(ABC):
         policy = self.load_policy(run, step)
         size = getattr(policy, "in_features", None)
         if size is None:
-            raise InputError(f"Policies of {self.name} have no export.")
+            raise InputError(f"Policies of {self.name} cannot be exported.")
         file = (out or Path(run) / EXPORT) / "policy.onnx"
         file.parent.mkdir(parents=True, exist_ok=True)
         export_onnx(policy, file, torch.zeros(1, size))
@@ -384,11 +384,11 @@ DOMAINS: Registry[Domain] = Registry(
 """Domains by name."""
 
 _UNNAMED = "locomotion"
-"""Runs from before there were several domains do not name theirs."""
+"""The domain of old runs, which do not name theirs."""
 
 
 def domain_of(config: Mapping[str, Any]) -> Domain:
-    """Return the domain of a run by its config.json, after loading the plugins that it needs."""
+    """Return the domain of a run by its config.json, after loading the plugins it needs."""
     load_plugins(config.get("plugins") or ())
     return DOMAINS[config.get("kind", _UNNAMED)]
 
@@ -403,16 +403,16 @@ def open_run(path: str | Path) -> tuple[Run, Domain, Any]:
 
 
 def require_domain(path: str | Path, name: str, what: str) -> None:
-    """Raise unless a run is of a domain.
+    """Raise unless a run belongs to a domain.
 
     Args:
         path: The run folder.
         name: Name of the domain.
-        what: What needs it, for the message.
+        what: What needs that domain, for the message.
     """
     from prism_motor.runs import Run, RunError
 
     run = Run.open(path)
     kind = run.config.get("kind", _UNNAMED)
     if kind != name:
-        raise RunError(f"{run.path} is a run of {kind}, and {what} is for runs of {name}.")
+        raise RunError(f"{run.path} is a {kind} run, but {what} needs a {name} run.")

@@ -12,7 +12,7 @@ from torch import nn
 from prism_motor.nn import PolynomialConditioner, build_actor, count_parameters
 
 CRITIC_HIDDEN = (768, 256, 128)
-"""Hidden widths of the locomotion critic, which no arm changes."""
+"""Hidden widths of the locomotion critic, the same for all arms."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class NamedNetwork:
     """One row of ``prism params``."""
 
     name: str
-    """How the network is called in this package."""
+    """What the network is called in this package."""
     build: Callable[[], nn.Module]
     """Makes the network."""
     expected: int
-    """Its parameter count, decoded from the paper and the authors' release to the last one."""
+    """Its exact parameter count, derived from the paper and the authors' release."""
     printed: str
     """What the paper prints for it, if anything."""
 

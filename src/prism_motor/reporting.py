@@ -1,4 +1,4 @@
-"""What reports must know about a domain: measures, conditions, names, how its records are read.
+"""What reports need to know about a domain: measures, conditions, names, how to read its records.
 
 Reports are written once for all domains. Whatever differs between them is an attribute or a small
 function of a :class:`ReportSpec`; a domain returns its own as ``Domain.reporting``.
@@ -27,10 +27,10 @@ class Execution(NamedTuple):
     added: str = ""
     """What changed its actions, e.g. a compliance controller; empty if nothing did."""
     setting: str = ""
-    """How the robot was set up, if not as usual, e.g. ``Kp 50``."""
+    """How the robot was set up, if not as by default, e.g. ``Kp 50``."""
 
     def label(self, name: str) -> str:
-        """Return what something is called that was executed like this."""
+        """Return the label of a policy that was executed this way."""
         text = f"{name} + {self.added}" if self.added else name
         return f"{text}, {self.setting}" if self.setting else text
 
@@ -46,7 +46,7 @@ class Quantity:
     key: str
     """Name in metrics.jsonl."""
     title: str
-    """What it is called."""
+    """Title in charts."""
     unit: str = ""
     """Unit."""
     log_scale: bool = False
@@ -62,38 +62,38 @@ class Axis:
     key: str
     """Name in metrics.jsonl."""
     title: str
-    """What it is called."""
+    """Title in charts."""
     factor: float = 1.0
-    """From the record to the chart."""
+    """Factor from the recorded unit to the drawn one."""
 
 
 UPDATES, MINUTES = Axis("update", "updates"), Axis("seconds", "minutes of training", 1 / 60)
-"""What learning costs in updates and in time."""
+"""The cost of learning in updates and in time."""
 
 
 class ReportSpec:
-    """Everything that a report must know about a domain; the defaults suit most of them.
+    """Everything that a report needs to know about a domain; the defaults suit most domains.
 
     Args:
         domain: The domain.
     """
 
     references: Sequence[str]
-    """Arms to compare with: the first of them that a section has."""
+    """Arms to compare with: the first one that a section has."""
     robust: Sequence[str]
     """Fields of the measures that are compared under every condition, the rate first."""
     run_measures: Sequence[str]
-    """Fields of the measures that are listed for every single training."""
+    """Fields of the measures that are listed for every training run."""
     of_successes: ClassVar[bool] = False
-    """Whether measures are also given over successful episodes alone."""
+    """Whether measures are also given over only the successful episodes."""
     measures_note: ClassVar[str] = ""
-    """What one must know about the measures, below the main table."""
+    """A note about the measures, below the main table."""
     shows_episodes: ClassVar[bool] = False
-    """Whether the main table says how many episodes stand behind an arm."""
+    """Whether the main table shows the number of episodes per arm."""
     plain_title: str
     """Heading of the table of the plain condition."""
     other_conditions: ClassVar[str] = "other conditions"
-    """What the other conditions are called together."""
+    """What the other conditions are called collectively."""
     away: str
     """How the sentence about the other conditions begins."""
     iqm_over_conditions: ClassVar[bool] = False
@@ -101,15 +101,15 @@ class ReportSpec:
     curves: Sequence[Quantity]
     """Quantities of the learning curves."""
     axes: ClassVar[Sequence[Axis]] = (UPDATES, MINUTES)
-    """What they are drawn over."""
+    """Axes of the learning curves."""
     free: ClassVar[Sequence[str]] = (
         "seed", "updates", "threads", "checkpoint_every", "keep_checkpoints", "plugins",
     )  # fmt: skip
     """Settings in which the runs of one arm may differ."""
     network: ClassVar[str] = ""
-    """Setting that holds the network, which is what arms differ in."""
+    """Setting that holds the network, in which arms differ."""
     usual: ClassVar[Mapping[str, Any]] = {}
-    """Settings that an arm's label names whenever they have another value than this."""
+    """Settings that an arm's label names whenever they differ from these values."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -141,7 +141,7 @@ class ReportSpec:
         return next(measure for measure in self.measures if measure.field == field)
 
     def title(self, configs: Sequence[Any]) -> str:
-        """Return what the task of some runs is called."""
+        """Return the title of the task of some runs."""
         return self.domain.task_name(configs[0])
 
     def task_settings(self, config: Any) -> dict[str, Any]:
@@ -153,11 +153,11 @@ class ReportSpec:
         return json.dumps([self.domain.task_name(config), self.task_settings(config)])
 
     def group(self, config: Any) -> str:
-        """Return what makes tasks comparable, so that they are also averaged; empty if nothing."""
+        """Return the group of tasks that results are also averaged over; empty if there is none."""
         return ""
 
     def family(self, config: Any) -> str:
-        """Return the family of tasks that a run belongs to; empty if there are none."""
+        """Return the task family of a run; empty if there is none."""
         return ""
 
     def parameters(self, config: Any) -> int | None:
@@ -177,20 +177,20 @@ class ReportSpec:
         return PLAIN
 
     def extent(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
-        """Say how much was evaluated, in short."""
+        """Summarise how much was evaluated."""
         return f"{len(episodes)} episodes each"
 
     def scope(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
-        """Say what was evaluated; evaluations that differ in it were not made alike."""
+        """Return what was evaluated; evaluations that differ in it are not comparable."""
         return self.extent(protocol, episodes)
 
     def portrait(self, found: Mapping[str, str]) -> str:
-        """Describe how an arm behaves by its numbers, by field; empty for nothing to say."""
+        """Describe how an arm behaves from its numbers, by field; may be empty."""
         return ""
 
 
 def episode_table(spec: ReportSpec, found: Mapping[str, Sequence[Any]]) -> str:
-    """Write the episodes of one policy as a table for a terminal, conditions side by side.
+    """Format the episodes of one policy as a table for a terminal, conditions side by side.
 
     Args:
         spec: What the domain says about reports.
@@ -202,7 +202,7 @@ def episode_table(spec: ReportSpec, found: Mapping[str, Sequence[Any]]) -> str:
         if measure is spec.rate or not spec.of_successes:
             rows.append([name, *(_cell(spec, measure, episodes) for episodes in found.values())])
             continue
-        # A policy that gives up early errs little, so what succeeded is shown by itself.
+        # A policy that gives up early has small errors, so successes are also shown separately.
         for which, counts in (("all", lambda _: True), ("successful", spec.rate.value)):
             cells = [_cell(spec, measure, list(filter(counts, one))) for one in found.values()]
             rows.append([f"{name} ({which})", *cells])
@@ -214,7 +214,7 @@ def episode_table(spec: ReportSpec, found: Mapping[str, Sequence[Any]]) -> str:
 
 
 def _cell(spec: ReportSpec, measure: Measure, episodes: Sequence[Any]) -> str:
-    """Write the mean of a measure over episodes: a rate with its interval, others with their SD."""
+    """Format the mean of a measure: a rate with its interval, others with their SD."""
     values = [v for episode in episodes if (v := measure.value(episode)) is not None]
     if not values:
         return "none"

@@ -39,7 +39,7 @@ def test_settings_are_tried_from_the_same_random_resets(subjects, short_scene, t
     assert find_compliance(str(file)) == choose_trial(trials).config
     assert sum("*" in row[0] for row in data["table"]["rows"]) == 1
     assert data["runs"][0]["arm"] == "linear"
-    assert "none of the fixed initial states" in data["caption"]
+    assert "not among the fixed initial states" in data["caption"]
 
 
 def test_a_baseline_that_cannot_work_is_refused(make_pusher, tmp_path, capsys):

@@ -19,7 +19,7 @@ LABELS = np.repeat(np.arange(3), 300)
     ("wrong", "message"),
     [
         ({"conditions": ("nominal",)}, "at least two conditions"),
-        ({"conditions": ("nominal", "nominal")}, "each once"),
+        ({"conditions": ("nominal", "nominal")}, "each only once"),
         ({"conditions": ("nominal", "ice")}, "Unknown condition 'ice'"),
         ({"envs": 4}, "at least 5, got 4"),
         ({"samples": 5}, "too few for a perplexity"),

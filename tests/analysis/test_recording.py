@@ -124,7 +124,7 @@ def test_script_is_followed_to_the_step(policy):
     "points", [(), ((0.5, 0, 0, 0),), ((0, 0, 0, 0), (0, 1, 0, 0)), ((0, 0, 0, 0), (2.0, 1, 0, 0))]
 )
 def test_scripts_without_sense_are_refused(points):
-    with pytest.raises(ValueError, match="times must begin with 0"):
+    with pytest.raises(ValueError, match="times must start at 0"):
         CommandScript(points, seconds=2.0)
 
 

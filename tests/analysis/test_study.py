@@ -138,7 +138,7 @@ def test_the_first_run_decides(registered, make_run, tmp_path):
     other = Study("count", "tracking", "", CountConfig, count)
     registered["probe"] = studies.StudyCommand("", (find_studies("probe")[0], other))
     with pytest.raises(
-        ValueError, match="is a run of locomotion, and prism probe studies runs of manip"
+        ValueError, match="is a locomotion run, but prism probe studies manipulation or"
     ):
         choose_study("probe", [make_run("mlp")])
 

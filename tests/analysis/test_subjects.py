@@ -16,7 +16,7 @@ def test_nothing_to_study(tmp_path):
 
 
 def test_the_same_run_twice_is_refused(make_run):
-    with pytest.raises(ValueError, match="every run once"):
+    with pytest.raises(ValueError, match="every run only once"):
         load_subjects([make_run(), make_run() / "." / ".." / make_run().name])
 
 
@@ -32,9 +32,9 @@ def test_runs_of_another_task_are_left_out(make_pusher, make_run, tmp_path):
     other = make_pusher("prism", task="reach-v3")
     found, left_out = load_same_task([make_pusher("prism"), other, make_run("mlp")])
     assert [one.arm for one in found] == ["prism"]
-    unlike, foreign = sorted(left_out, key=lambda why: "is a run of" in why)
+    unlike, foreign = sorted(left_out, key=lambda why: "is a locomotion run" in why)
     assert "reach-v3" in unlike
-    assert "is a run of locomotion, and this is for runs of manipulation" in foreign
+    assert "is a locomotion run, but this needs a manipulation run" in foreign
     with pytest.raises(RunError, match="no policy to analyse"):
         load_same_task([make_run("mlp")])
 
@@ -43,5 +43,5 @@ def test_training_seeds_of_an_arm_share_its_name(make_pusher):
     seeds, _ = load_same_task([make_pusher("prism"), make_pusher("prism", seed=2)])
     assert [one.arm for one in seeds] == ["prism", "prism"]
     assert [one.seed for one in seeds] == [1, 2]
-    with pytest.raises(ValueError, match="every run once"):
+    with pytest.raises(ValueError, match="every run only once"):
         load_same_task([make_pusher("prism")] * 2)

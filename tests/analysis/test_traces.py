@@ -104,10 +104,10 @@ def test_scripts_from_files(tmp_path):
     file.write_text("0 0.1 0 0\n1 fast 0 0\n")
     with pytest.raises(ValueError, match=r"script.txt, line 2: expected .* four numbers"):
         read_script(file, 3.0)
-    with pytest.raises(ValueError, match="no script at"):
+    with pytest.raises(ValueError, match="There is no script"):
         read_script(tmp_path / "nowhere.txt", 3.0)
     file.write_text("")
-    with pytest.raises(ValueError, match="times must begin with 0"):
+    with pytest.raises(ValueError, match="times must start at 0"):
         read_script(file, 3.0)
 
 
@@ -136,7 +136,7 @@ def test_command_writes_what_it_says(make_run, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--detail", "3", "2"], "must begin before it ends"),
+        (["--detail", "3", "2"], "must start before it ends"),
         (["--detail", "3", "25"], "lie within the script's 20 s"),
         (["--seconds", "1000"], "up to 600 s"),
         (["--condition", "windy"], "Unknown condition"),

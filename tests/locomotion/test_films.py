@@ -76,7 +76,7 @@ def test_a_film_that_fails_is_reported_and_training_goes_on(plain, tmp_path, mon
     finally:
         find_backend.cache_clear()
     assert len(said) == 2
-    assert said[0].startswith("No film of update 2: Cannot draw with MUJOCO_GL=nonsense")
+    assert said[0].startswith("No video of update 2: Cannot draw with MUJOCO_GL=nonsense")
     assert names(tmp_path / "run") == []
     assert torch.equal(final(tmp_path / "run")["torch_rng"], plain["torch_rng"])
 

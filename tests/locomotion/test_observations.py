@@ -67,7 +67,7 @@ def ones(env):
 @pytest.mark.parametrize(
     ("blocks", "words"),
     [
-        ((*FRAME, FRAME[0]), r"named twice"),
+        ((*FRAME, FRAME[0]), r"listed twice"),
         ((Block("x", ("x",), ones, critic_only=True),), r"the actor needs some"),
         ((Block("x", ("x",), ones, scale="speed_scale"),), r"'x'.*'speed_scale'.*no field"),
     ],
@@ -80,9 +80,7 @@ def test_tables_that_cannot_be(blocks, words):
 def test_blocks_that_cannot_be():
     with pytest.raises(InputError, match=r"neither \{joint\} nor \{foot\}.*write \('height',\)"):
         Block("x", "height", ones).entry_names(G1)
-    with pytest.raises(
-        InputError, match=r"'x' does not say how it is mirrored: give mirror=.*1 sig"
-    ):
+    with pytest.raises(InputError, match=r"'x' does not define its mirroring: give mirror=.*1 sig"):
         Block("x", ("x",), ones).mirror_rule(G1)
     env = VelocityEnv(TASKS["laptop"], 2)
     with pytest.raises(InputError, match=r"'x' has 2 entries \(a, b\).*gave \(2, 1\)"):

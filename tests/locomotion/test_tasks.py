@@ -123,7 +123,7 @@ def test_mirroring_what_has_no_mirror_image_is_refused_early(monkeypatch):
 
     lame = replace(make_robot("hopper"), name="lame", mirror=None, mirror_sign=None)
     monkeypatch.setitem(robots.ROBOTS._entries, "lame", lambda: lame)
-    with pytest.raises(InputError, match=r"'lame' does not say how it is mirrored.*mirror=.*ppo"):
+    with pytest.raises(InputError, match=r"'lame' does not define its mirroring.*mirror=.*ppo"):
         check_mirror(replace(TASKS["hopper-walk"], robot="lame"))
     check_mirror(TASKS["hopper-walk"])
 
@@ -142,7 +142,7 @@ def test_a_velocity_task_follows_from_the_robot():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"gait": GaitConfig()}, r"gait.offsets has 2 phases, and hopper has 1 feet \(foot\)"),
+        ({"gait": GaitConfig()}, r"gait.offsets has 2 phases, but hopper has 1 feet \(foot\)"),
         ({"gait": GaitConfig(offsets=(0.0,), swing=((7, 0, 1.0),))}, r"gait.swing names joint 7;"),
         (
             {"rewards": RewardConfig(weights={"feet_distance": 1.0})},
@@ -179,7 +179,7 @@ def test_a_task_without_commands_refuses_terms_and_actions_that_need_them():
 
 def test_tasks_are_registered_once_and_built_in_ones_stay():
     register_task("hopper-walk", TASKS["hopper-walk"])
-    with pytest.raises(InputError, match=r"'hopper-walk' is registered already"):
+    with pytest.raises(InputError, match=r"'hopper-walk' is already registered"):
         register_task("hopper-walk", TASKS["hopper-hop"])
     with pytest.raises(InputError, match=r"built-in task called 'laptop'"):
         register_task("laptop", TASKS["g1"])

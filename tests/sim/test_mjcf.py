@@ -191,9 +191,9 @@ def test_mirror_by_joint_names(write):
     )
     assert robot.mirror == (0, 1, 2)
     assert robot.mirror_sign == (-1, 1, 1)
-    with pytest.raises(InputError, match=r"does not say what becomes of hip_pitch, knee"):
+    with pytest.raises(InputError, match=r"mirror has no entry for hip_pitch, knee"):
         read(write(), mirror={"hip_roll": "-hip_roll"})
-    with pytest.raises(InputError, match=r"two things about 'hip_roll'"):
+    with pytest.raises(InputError, match=r"two entries for 'hip_roll'"):
         read(
             write(), mirror={"hip_roll": "-hip_roll", "knee": "hip_roll", "hip_pitch": "hip_pitch"}
         )
@@ -223,7 +223,7 @@ def test_models_that_do_not_fit_are_refused(write, old, new, words):
     [
         ({"feet": ("toe",)}, r"foot body of .*'toe'"),
         ({"feet": ()}, r"at least one foot"),
-        ({"feet": ("foot", "foot")}, r"named twice"),
+        ({"feet": ("foot", "foot")}, r"listed twice"),
         ({"base": "thigh"}, r"free joint is on the body 'trunk', not on 'thigh'"),
         ({"knees": ("kne",)}, r"knee body of"),
         ({"knees": ("shank", "thigh")}, r"one knee per foot; got 2 and 1"),
@@ -257,7 +257,7 @@ def test_motors_without_gains_are_refused_with_advice(write):
 
 def test_loose_bodies_are_refused(write):
     box = '<body name="box"><joint name="hinge"/><geom size="0.1"/></body></worldbody>'
-    with pytest.raises(InputError, match=r"'hinge' of the body 'box' is no part of the robot"):
+    with pytest.raises(InputError, match=r"'hinge' of the body 'box' is not part of the robot"):
         read(write(HOPPER.replace("</worldbody>", box)))
 
 
@@ -285,12 +285,12 @@ def test_robots_are_registered_once_and_built_in_ones_stay(write):
         register_robot("bouncer", bouncer)
         register_robot("bouncer", bouncer)
         assert make_robot("bouncer").joint_names == ["hip_roll", "hip_pitch", "knee"]
-        with pytest.raises(InputError, match=r"'bouncer' is registered already"):
+        with pytest.raises(InputError, match=r"'bouncer' is already registered"):
             register_robot("bouncer", lambda: read(file))
         with pytest.raises(InputError, match=r"built-in robot called 'g1'"):
             register_robot("g1", bouncer)
         register_robot("jumper", bouncer)
-        with pytest.raises(InputError, match=r"'jumper' calls itself 'bouncer'"):
+        with pytest.raises(InputError, match=r"registered as 'jumper' is named 'bouncer'"):
             make_robot("jumper")
         with pytest.raises(InputError, match=r"'my robot' cannot be the name"):
             register_robot("my robot", bouncer)

@@ -1,4 +1,4 @@
-"""What trained policies learned: studies of run folders, and rollouts to make studies of."""
+"""What trained policies learned: studies of run folders, and rollouts to study."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""``prism compliance``: settings of a compliance baseline, chosen on a validation split."""
+"""``prism compliance``: choose settings of a compliance baseline on a validation split."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class SweepConfig:
     gains: tuple[float, ...] = (0.005, 0.015, 0.045)
     """Values of k_f, the change of the action per newton."""
     smoothings: tuple[float, ...] = (0.8, 0.9)
-    """Values of the share of the past in the moving average."""
+    """Values of the moving average's weight on the past."""
     clips: tuple[float, ...] = (0.05,)
     """Values of the largest change of an action."""
     episodes: int = 10
-    """Random resets of every setting and policy, the same for all settings."""
+    """Random resets per setting and policy, the same for all settings."""
     seed: int = 501
     """Seed of the resets and of all noise."""
     stiffness: float | None = None
-    """Kp of LIBERO's controller; the paper has 50. Default: LIBERO's own, 150."""
+    """Kp of LIBERO's controller; the paper uses 50. Default: LIBERO's own, 150."""
 
     def __post_init__(self) -> None:
         check_size("Sweep", "episodes", self.episodes)
@@ -55,7 +55,7 @@ class SweepConfig:
 
     @property
     def grid(self) -> ComplianceGrid:
-        """What is tried, each value with each."""
+        """All combinations of the values."""
         return ComplianceGrid(self.gains, self.smoothings, self.clips)
 
 
@@ -68,7 +68,7 @@ def run_sweep(
     """Try every setting around the same policies from the same random resets.
 
     Args:
-        subjects: The policies; their episodes count together.
+        subjects: The policies; their episodes are pooled.
         environment: Their task. Its fixed initial states are never used.
         config: What is tried.
         report: Called after every episode.
@@ -108,7 +108,7 @@ def _run(
 
 
 def make_table(trials: Sequence[ComplianceTrial]) -> ResultTable:
-    """Return the trials as a table; the chosen one has a star."""
+    """Return the trials as a table; the chosen one is starred."""
     best = choose_trial(trials)
     rows = [
         [
@@ -124,10 +124,10 @@ def make_table(trials: Sequence[ComplianceTrial]) -> ResultTable:
 
 
 def _caption(trials: Sequence[ComplianceTrial], config: SweepConfig) -> str:
-    """Say what was compared and how the choice was made."""
+    """Explain what was compared and how the choice was made."""
     return (
         f"{config.baseline}: {len(trials)} settings, {trials[0].episodes} episodes each from the "
-        "same random resets, which are none of the fixed initial states that policies are "
+        "same random resets, which are not among the fixed initial states that policies are "
         "evaluated from. Chosen (*): most successes, then the least contact impulse in successful "
         "episodes, then the first."
     )
@@ -169,7 +169,7 @@ COMPLIANCE = Study(
     help="""Try settings of a compliance baseline around trained policies and choose the best.
 
 Episodes begin from random resets, never from the fixed initial states of evaluations. The choice is
-the setting with most successes, then with the least contact impulse in successful episodes. Writes
+the setting with the most successes, then the least contact impulse in successful episodes. Writes
 compliance.json, which prism eval and prism contact take as a baseline.""",
     config=SweepConfig,
     load=load_same_task,

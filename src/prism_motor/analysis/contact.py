@@ -1,6 +1,6 @@
 """``prism contact``: force and speed of trained policies around their first contact.
 
-All act from the same fixed initial states of their task.
+All start from the same fixed initial states of their task.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ class ContactConfig:
     """How contacts are recorded."""
 
     compliance: tuple[str, ...] = ()
-    """Also the first run's arm with these around it: mcc-sensorless, mcc-oracle, or a
-    compliance.json of prism compliance."""
+    """Also run the first arm with these baselines: mcc-sensorless, mcc-oracle, or a compliance.json
+    of prism compliance."""
     episodes: int = 10
-    """Fixed initial states of every policy, from the first on."""
+    """Fixed initial states per policy, from the first on."""
     linger: int = AFTER
-    """Control steps to go on after success, so that what follows a contact is seen."""
+    """Control steps to continue after success, so that what follows a contact is seen."""
     seed: int = 401
     """Seed of the noise of policies and of the baselines."""
     stiffness: float | None = None
-    """Kp of LIBERO's controller for all arms; the paper has 50. Default: LIBERO's own, 150."""
+    """Kp of LIBERO's controller for all arms; the paper uses 50. Default: LIBERO's own, 150."""
 
     def __post_init__(self) -> None:
         check_size("Contacts", "episodes", self.episodes)
@@ -75,7 +75,7 @@ class ContactConfig:
 
 @dataclass(frozen=True)
 class ContactContender:
-    """Who acts: a policy, alone or with a compliance baseline around it."""
+    """What acts: a policy, with or without a compliance baseline around it."""
 
     subject: Subject
     """The policy."""
@@ -84,13 +84,13 @@ class ContactContender:
 
     @property
     def arm(self) -> str:
-        """What it is called."""
+        """Name of the arm."""
         arm = self.subject.arm
         return arm if self.compliance is None else f"{arm} + {compliance_label(self.compliance)}"
 
 
 def make_contenders(subjects: Sequence[Subject], config: ContactConfig) -> list[ContactContender]:
-    """Return all policies, and those of the first arm once more with every baseline."""
+    """Return all policies, and those of the first arm again with every baseline."""
     first = [one for one in subjects if one.arm == subjects[0].arm]
     return [ContactContender(one) for one in subjects] + [
         ContactContender(one, name) for name in config.compliance for one in first
@@ -103,13 +103,13 @@ def record_contacts(
     config: ContactConfig,
     report: Report = silent,
 ) -> list[ContactRecord]:
-    """Run everyone from the same initial states.
+    """Run all contenders from the same initial states.
 
     Args:
-        contenders: Who acts.
+        contenders: What acts.
         environment: The task of all of them.
-        config: How.
-        report: Called after every episode; one of every contender is repeated for its images.
+        config: Settings.
+        report: Called after every episode; one per contender is repeated for its images.
     """
     for one in contenders:
         check_fit(one.subject.policy, environment)
@@ -118,7 +118,7 @@ def record_contacts(
             f"{environment.task.key} has {environment.initial_states} fixed initial states, "
             f"so at most that many episodes; got {config.episodes}."
         )
-    # All are made before the first acts: what cannot work is said before hours of episodes.
+    # Make all actors first: what cannot work fails before hours of episodes.
     recorders = [_Recorder(one, environment, config) for one in contenders]
     records = []
     for one, recorder in zip(contenders, recorders, strict=True):
@@ -164,7 +164,7 @@ class _Recorder:
         return ContactEpisode(state, outcome, trace, diagnose(trace))
 
     def images(self, episode: ContactEpisode) -> tuple[Image, ...]:
-        """Run an episode again, which repeats it exactly, and return what is shown of it."""
+        """Repeat an episode exactly and return the images that are shown of it."""
         assert episode.contact is not None
         # The first image is of the start, so the state after step t is in image t + 1.
         at = episode.contact.step + 1
@@ -181,7 +181,7 @@ class _Recorder:
 
 
 def make_table(records: Sequence[ContactRecord], *, successful: bool) -> ResultTable:
-    """Return the numbers by arm, of all episodes with contact or of the successful ones alone."""
+    """Return the numbers by arm, of all episodes with contact or only of the successful ones."""
     rows = []
     for arm, group in by_arm(records).items():
         episodes = [one for record in group for one in record.episodes]
@@ -202,7 +202,7 @@ def make_table(records: Sequence[ContactRecord], *, successful: bool) -> ResultT
 
 
 def _caption(records: Sequence[ContactRecord], task: Task, config: ContactConfig) -> str:
-    """Say what the numbers are."""
+    """Explain the numbers."""
     seeds = max(len(group) for group in by_arm(records).values())
     spread = (
         f"± is the SD over up to {seeds} training seeds"
@@ -265,7 +265,7 @@ def _run(subjects: Sequence[Subject], config: ContactConfig, report: Report) -> 
 
 
 def make_finding(records: Sequence[ContactRecord], task: Task, config: ContactConfig) -> Finding:
-    """Return everything that is shown and kept of recorded contacts.
+    """Return everything that is shown and stored about recorded contacts.
 
     Args:
         records: One per policy.
@@ -289,7 +289,7 @@ CONTACT = Study(
     domain="manipulation",
     help="""Compare what policies do when they touch something: force, speed, impulse, work, power.
 
-All begin from the same fixed initial states of their task. Writes contact.json and contact.png.""",
+All start from the same fixed initial states of their task. Writes contact.json and contact.png.""",
     config=ContactConfig,
     load=load_same_task,
     count=_count,

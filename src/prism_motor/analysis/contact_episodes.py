@@ -1,4 +1,4 @@
-"""What episodes of several policies say about contact, by arm."""
+"""Contact in episodes of several policies, by arm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ContactEpisode:
     """One episode of a policy."""
 
     initial_state: int
-    """Which of the fixed initial states it began in."""
+    """Which of the fixed initial states it started from."""
     outcome: HandlingOutcome
     """Success and the rest of an evaluation."""
     trace: ContactTrace
@@ -45,13 +45,13 @@ class ContactRecord:
     episodes: tuple[ContactEpisode, ...]
     """All episodes, in the order of their initial states."""
     images: tuple[Image, ...] = field(default=())
-    """Of its typical episode at the steps :data:`SHOWN`."""
+    """Images of its typical episode at the steps :data:`SHOWN`."""
 
 
 def typical(episodes: Sequence[ContactEpisode]) -> ContactEpisode | None:
-    """Return the episode with the median peak force just after contact, of the successful ones.
+    """Return the successful episode with the median peak force just after contact.
 
-    Of all with contact if none was successful; ``None`` if there was no contact.
+    Any episode with contact counts if none was successful; ``None`` if there was no contact.
     """
     touched = [
         (one.outcome.success, one.contact.window_peak_force, one)
@@ -83,11 +83,11 @@ def aligned(records: Sequence[ContactRecord], signal: str) -> Array:
 
 
 def measure(records: Sequence[ContactRecord], name: str, *, successful: bool) -> ArmMean | None:
-    """Return a number of :class:`Contact` over the episodes of an arm; ``None`` without any.
+    """Return the mean of a :class:`Contact` field over an arm's episodes; ``None`` without any.
 
     Args:
         records: The policies of the arm.
-        name: Which number.
+        name: The field.
         successful: Whether only successful episodes count.
     """
     values = [_values(record, name, successful) for record in records]

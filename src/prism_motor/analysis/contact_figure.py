@@ -25,10 +25,10 @@ _FRAME = "#F0C000"
 """Yellow, around the image of the contact."""
 
 _MOTION = 40
-"""Change of a colour, of 255, that is no noise of the renderer."""
+"""Change of a colour value, out of 255, that exceeds the renderer's noise."""
 
 _WIDTH = 3.6
-"""Inches of an arm."""
+"""Inches per arm."""
 
 
 def draw_contacts(records: Sequence[ContactRecord], title: str) -> Figure:
@@ -76,7 +76,7 @@ def _heading(arm: str, group: Sequence[ContactRecord]) -> str:
 
 
 def _show(axes: np.ndarray, group: Sequence[ContactRecord]) -> None:
-    """Show the images of the arm's first policy that has any; that of the contact is framed."""
+    """Show the images of the arm's first policy that has any; the contact's is framed."""
     from matplotlib.patches import Rectangle
 
     images = next((record.images for record in group if record.images), ())

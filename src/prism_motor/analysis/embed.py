@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST = 2000
-"""Matched samples per condition that are used; neighbours in time hardly differ."""
+"""Matched samples used per condition; neighbours in time hardly differ."""
 
 _SHOWN = {
     "features": "features, %",
@@ -84,14 +84,14 @@ class EmbedConfig:
             find_condition(condition)
         if len(set(self.conditions)) < max(2, len(self.conditions)):
             raise InputError(
-                f"Give at least two conditions, and each once; got {', '.join(self.conditions)}."
+                f"Give at least two conditions, each only once; got {', '.join(self.conditions)}."
             )
         for name in ("envs", "samples", "threads"):
             check_size("embed", name, getattr(self, name))
         if self.envs < 5:
             raise InputError(
                 f"embed: envs must be at least 5, got {self.envs}: robots are divided into five "
-                "parts, and no part may be empty."
+                "folds, none of which may be empty."
             )
         if self.samples * len(self.conditions) <= 3 * PERPLEXITY:
             raise InputError(
@@ -111,7 +111,7 @@ class Embedding:
     subject: Subject
     """The policy."""
     feature: str
-    """Which features: what the conditioner gives, or the first hidden layer without one."""
+    """Which features: the conditioner's output, or the first hidden layer without one."""
     width: int
     """How many."""
     samples: int
@@ -119,9 +119,9 @@ class Embedding:
     robots: int
     """Robots that they come from."""
     accuracies: dict[str, Accuracy]
-    """By what the classifier sees, see :func:`.embed_samples.measure`."""
+    """Accuracies by classifier input, see :func:`.embed_samples.measure`."""
     shuffled: list[float]
-    """Accuracies from the features when the labels are exchanged at random."""
+    """Accuracies from the features with shuffled labels."""
     points: np.ndarray
     """t-SNE of some of the samples, (conditions, points, 2)."""
 
@@ -194,13 +194,13 @@ def make_table(found: Sequence[Embedding]) -> ResultTable:
 
 
 def _caption(found: Sequence[Embedding], config: EmbedConfig) -> str:
-    """Say what the numbers and the figure are."""
+    """Explain the numbers and the figure."""
     names = ", ".join(condition.replace("-", " ") for condition in config.conditions)
     counts = ", ".join(f"{one.samples} of {one.robots} robots" for one in found)
     return (
         f"Share of samples whose condition ({names}) a linear discriminant finds, with 95 % "
         f"intervals over robots; chance is {100 / len(config.conditions):.0f} % (last column: "
-        f"labels exchanged at random per robot, mean and range of {SHUFFLES} times). Every policy "
+        f"labels shuffled per robot, mean and range of {SHUFFLES} shuffles). Every policy "
         "walks on its own; samples are matched, the same robots at the same steps with the same "
         f"commands under every condition ({counts} per condition), and robots are predicted by "
         "classifiers that never saw them. Intervals do not cover other trainings. Arms see their "
@@ -246,7 +246,7 @@ def _record(embedding: Embedding) -> dict[str, Any]:
 
 
 def draw_embeddings(found: Sequence[Embedding], conditions: Sequence[str]) -> Figure:
-    """Draw the t-SNE of every policy, with how well its conditions can be separated."""
+    """Draw the t-SNE of every policy, and how well its conditions can be separated."""
     columns = min(_PANELS, len(found))
     rows = -(-len(found) // columns)
     figure = new_figure(max(4.6, 3.7 * columns), 4.25 * rows + 0.45)
@@ -319,7 +319,7 @@ def _run(subjects: Sequence[Subject], config: EmbedConfig, report: Report) -> Fi
 EMBED = Study(
     name="embed",
     domain="locomotion",
-    help="""Embed features under different dynamics, and measure how well these can be separated.
+    help="""Embed features under different dynamics and measure how well these can be separated.
 
 Every policy walks under each condition from the same states with the same commands. Writes
 embed.json and embed.png: a t-SNE per run, and cross-validated accuracies.""",

@@ -21,10 +21,10 @@ PERPLEXITY = 12.0
 """Perplexity of t-SNE, as in the paper."""
 
 SHUFFLES = 5
-"""Random exchanges of labels for the control."""
+"""Label shuffles for the control."""
 
 FOLDS = 5
-"""Parts that the robots are divided into."""
+"""Folds that the robots are divided into."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,16 @@ class MatchedSamples:
     """Matched samples: entry i of every condition is the same robot at the same step."""
 
     robots: np.ndarray
-    """Which robot, (samples,)."""
+    """Robot of each sample, (samples,)."""
     steps: np.ndarray
-    """Which control step, (samples,)."""
+    """Control step of each sample, (samples,)."""
     features: np.ndarray
     """Features, (conditions, samples, width)."""
     observations: np.ndarray
     """Raw observations, (conditions, samples, inputs)."""
 
     def thin(self, most: int) -> MatchedSamples:
-        """Return at most so many of them, evenly."""
+        """Return at most ``most`` of them, evenly spaced."""
         kept = np.linspace(0, len(self.steps) - 1, min(most, len(self.steps))).round().astype(int)
         return MatchedSamples(
             self.robots[kept], self.steps[kept], self.features[:, kept], self.observations[:, kept]
@@ -54,7 +54,7 @@ class MatchedSamples:
 
 
 def match(rollouts: Sequence[Rollout], feature: str, frames: int) -> MatchedSamples:
-    """Keep the steps that every rollout has of a robot's first episode, with the same command.
+    """Keep the steps of each robot's first episode that all rollouts share, command included.
 
     Args:
         rollouts: One per condition, with the same seed.
@@ -95,11 +95,11 @@ class Accuracy:
     """Cross-validated accuracy of a linear classifier."""
 
     value: float
-    """Share of the samples that it assigns to their condition."""
+    """Share of samples classified correctly."""
     interval: Interval | None
     """95 % interval, bootstrapped over robots."""
     confusion: np.ndarray
-    """Shares of each condition (row) that were taken for each (column)."""
+    """Share of each condition (row) classified as each condition (column)."""
 
 
 def classify(
@@ -110,11 +110,11 @@ def classify(
     seed: int,
     components: int | None = None,
 ) -> Accuracy:
-    """Predict the condition of every sample by a classifier that never saw its robot.
+    """Predict the condition of every sample with a classifier that never saw its robot.
 
     Linear discriminants (with the covariance shrunk by Ledoit and Wolf) on features standardised
     on the training robots. Samples of one robot resemble each other, so the interval resamples
-    robots; it speaks of other robots under this policy, not of other trainings.
+    robots; it covers other robots under this policy, not other training runs.
 
     Args:
         features: (samples, width).
@@ -141,7 +141,7 @@ def classify(
 
 
 def shuffle_labels(labels: np.ndarray, robots: np.ndarray, seed: int) -> np.ndarray:
-    """Exchange the conditions of every robot at random, as a control without information.
+    """Shuffle the conditions of every robot, as a control without information.
 
     All samples of a robot under one condition get the same new label, so that the control is as
     coherent in time as the real labels are.
@@ -170,7 +170,7 @@ def _classifier(components: int | None, width: int) -> Any:
 
 
 def measure(samples: MatchedSamples, seed: int) -> dict[str, Accuracy]:
-    """Classify by features and by raw observations, in full and at an equal width."""
+    """Classify by features and by raw observations, in full and at equal width."""
     labels, robots = samples.labels()
     found: dict[str, Accuracy] = {}
     for name, values in (("features", samples.features), ("observations", samples.observations)):
@@ -183,7 +183,7 @@ def measure(samples: MatchedSamples, seed: int) -> dict[str, Accuracy]:
 
 
 def measure_shuffled(samples: MatchedSamples, seed: int) -> list[float]:
-    """Return the accuracies that labels without information give, one per shuffle."""
+    """Return the accuracies with uninformative labels, one per shuffle."""
     labels, robots = samples.labels()
     flat = np.concatenate(samples.features)
     return [

@@ -4,11 +4,11 @@
 ``raw``         the observation history as the policy receives it
 ``first_order`` the linear stage of the interaction layer: W_1 x + b_1 (residual actor: p_1)
 ``polynomial``  the interaction features: psi_K (residual actor: p_K)
-``conditioner`` what the conditioner gives to the trunk
+``conditioner`` the conditioner's output, which the trunk receives
 ``hidden_1``    the first hidden layer of the trunk after its activation, and so on
 =============== ============================================================================
 
-Actors without a conditioner have ``raw`` and the hidden layers alone; a layer of degree 1 has no
+Actors without a conditioner have only ``raw`` and the hidden layers; a layer of degree 1 has no
 ``polynomial``.
 """
 
@@ -39,7 +39,7 @@ def read_features(
     """Return the activations of a policy's actor on some observations.
 
     Args:
-        policy: The policy; it stays as it is.
+        policy: The policy; it is not changed.
         observations: (rows, observations), as the environment gives them.
 
     Returns:
@@ -55,7 +55,7 @@ def read_features(
 
 
 def read_conditioner(conditioner: nn.Module | None, inputs: Tensor) -> dict[str, np.ndarray]:
-    """Return the activations of a conditioner alone, as in LeRobot's policies.
+    """Return the activations of just a conditioner, as in LeRobot's policies.
 
     Args:
         conditioner: The conditioner; without one its output is its input.
@@ -83,7 +83,7 @@ def feature_names(policy: WalkingPolicy) -> list[str]:
 
 @contextmanager
 def _collect(module: Any) -> Iterator[dict[str, Tensor]]:
-    """Keep what passes through the module in a dictionary while the context lasts."""
+    """Collect what passes through the module in a dictionary within this context."""
     found: dict[str, Tensor] = {}
     with _hooked(_places(module), found):
         yield found
@@ -98,7 +98,7 @@ _Place = tuple[str, nn.Module, _Pick]
 
 @contextmanager
 def _hooked(places: Sequence[_Place], found: dict[str, Tensor]) -> Iterator[None]:
-    """Write what passes the places to ``found`` while the context lasts."""
+    """Write what passes the given places to ``found`` within this context."""
     handles = [part.register_forward_hook(_keep(found, name, pick)) for name, part, pick in places]
     try:
         yield
@@ -115,7 +115,7 @@ def _keep(found: dict[str, Tensor], name: str, pick: _Pick) -> Callable[..., Non
 
 
 def _places(module: Any) -> list[_Place]:
-    """Say where in a policy module each feature can be read."""
+    """Return where in a policy module each feature can be read."""
     encoder, trunk = None, module.mlp
     if isinstance(trunk[0], PolynomialConditioner | ResidualEncoder):
         encoder, trunk = trunk

@@ -28,9 +28,8 @@ class TopInteractions:
     Args:
         policy: A policy with products; others are refused with a ``ValueError``.
         count: How many products.
-        observations: States to choose them by, (N, observations): then by how much the joint
-            target changes without each. Default: by weights, for inputs as the normaliser knows
-            them.
+        observations: States to choose them on, (N, observations), by how much the joint target
+            changes without each. Default: by weights, for inputs as the normaliser knows them.
 
     Attributes:
         names: Their names, e.g. ``dq L knee (t) × clock sin (t-1)``; two may be alike.
@@ -56,13 +55,13 @@ class TopInteractions:
         self.names = [str(named[i]) for i in chosen.tolist()]
         self.roles = [named[i].role for i in chosen.tolist()]
         self._chosen = chosen
-        # The first row keeps everything, the others lack one product each.
+        # The first row keeps everything, each of the others lacks one product.
         self._keep = torch.ones(count + 1, self._products.count)
         self._keep[torch.arange(1, count + 1), chosen] = 0.0
 
     @torch.inference_mode()
     def update(self, observation: Tensor) -> list[tuple[str, float]]:
-        """Return every product's name and value now.
+        """Return every product's name and current value.
 
         The value is the distance that the joint target would move without the product, rad, with
         the sign of the product.
@@ -78,7 +77,7 @@ class TopInteractions:
 
 
 def _typical(products: Products, observations: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return mean and standard deviation of every input, as measured or as normalised by."""
+    """Return mean and standard deviation of every input, measured or from the normaliser."""
     if observations is not None:
         return observations.mean(0), observations.std(0)
     normaliser = products.actor.obs_normalizer

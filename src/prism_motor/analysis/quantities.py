@@ -1,8 +1,8 @@
 """Physical quantities that no policy sees, for every control step of a rollout.
 
 They are read at the end of a control step: torque and joint velocity from the state, foot forces
-and foot velocities from sensors that are one physics step older. Velocities of a foot are those of
-its frame, as in the paper, so a foot that rolls over its toes moves too.
+and foot velocities from sensors that lag by one physics step. A foot's velocity is that of its
+frame, as in the paper, so a foot that rolls over its toes moves too.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ TOTALS = (
     "roll",
     "pitch",
 )
-"""Quantities of the whole robot, in order; those of feet are sums over the feet."""
+"""Quantities of the whole robot, in order; foot quantities are sums over the feet."""
 
 PER_FOOT = ("contact", "slip_velocity", "normal_force", "foot_impulse", "contact_power")
-"""Quantities of single feet, as ``slip_velocity_left_ankle_roll``."""
+"""Quantities of single feet, e.g. ``slip_velocity_left_ankle_roll``."""
 
 
 def joint_power(torque: Tensor, velocity: Tensor) -> Tensor:
@@ -75,12 +75,12 @@ class QuantityMeter:
 
     Args:
         robot: The robot.
-        num_envs: How many.
+        num_envs: Number of environments.
         control_dt: Control step, s.
 
     Attributes:
         names: One name per column.
-        impulse: Normal force integrated over the present contact of every foot, N s, (N, F).
+        impulse: Normal force integrated over the current contact of every foot, N s, (N, F).
     """
 
     def __init__(self, robot: Robot, num_envs: int, control_dt: float) -> None:
@@ -118,6 +118,6 @@ class QuantityMeter:
         return torch.cat([torch.stack(totals, dim=-1), *feet], dim=-1)
 
     def reset(self, envs: Tensor) -> None:
-        """Begin new episodes in some environments."""
+        """Start new episodes in some environments."""
         self.impulse = self.impulse.clone()
         self.impulse[envs] = 0.0

@@ -1,4 +1,4 @@
-"""Recording rollouts of trained policies, under random commands or along a script of them."""
+"""Recording rollouts of trained policies, with random or scripted commands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CommandScript:
     """Commands that hold until the next one, by time since the episode began."""
 
     points: tuple[tuple[float, float, float, float], ...]
-    """(time in s, forward m/s, sideways m/s, yaw rate rad/s), by time; the first is at 0."""
+    """(time s, forward m/s, sideways m/s, yaw rate rad/s), ordered by time from 0."""
     seconds: float
     """When the script ends."""
 
@@ -46,7 +46,7 @@ class CommandScript:
         times = [point[0] for point in self.points]
         if not times or times[0] != 0 or sorted(set(times)) != times or times[-1] >= self.seconds:
             raise InputError(
-                "CommandScript: times must begin with 0, rise, and stay below the end at "
+                "CommandScript: times must start at 0, increase, and stay below the end at "
                 f"{self.seconds} s; got {times}."
             )
 
@@ -57,23 +57,23 @@ class CommandScript:
     def at(self, seconds: Tensor) -> Tensor:
         """Return the commands at some times, (N,) -> (N, 3)."""
         table = torch.tensor(self.points, dtype=torch.double)
-        # Half a nanosecond: k control steps of 0.01 s add up to a little less than the time meant.
+        # Half a nanosecond: k control steps of 0.01 s add up to slightly less than intended.
         index = torch.searchsorted(table[:, 0].contiguous(), seconds.double() + 5e-10, right=True)
         return table[index - 1, 1:].float()
 
 
 class ScriptedCommands(Commands):
-    """Commands of a script in all environments, with the yaw rate as given."""
+    """Scripted commands in all environments, with the yaw rate as given."""
 
     def __init__(self, env: VelocityEnv, script: CommandScript) -> None:
         super().__init__(env.cfg.commands, env.num_envs, env.generator)
         self.env, self.script = env, script
 
     def resample(self, envs: Tensor) -> None:
-        """Keep to the script."""
+        """Do nothing: the script decides."""
 
     def follow_heading(self, yaw: Tensor) -> None:
-        """Take the commands of the present time, instead of a yaw rate from a heading."""
+        """Take the current commands of the script, instead of a yaw rate from a heading."""
         self.values = self.script.at(self.env.episode_length_buf.double() * self.env.control_dt)
 
 
@@ -91,30 +91,30 @@ def record(
     run: str | Path = "",
     report: Report = silent,
 ) -> Rollout:
-    """Let a policy walk by its mean action and keep everything.
+    """Let a policy walk by its mean action and record everything.
 
     Args:
         policy: A trained policy.
-        task: The task; in general ``policy.config.task``.
+        task: The task, usually ``policy.config.task``.
         condition: Name of a condition in :data:`prism_motor.locomotion.conditions.CONDITIONS`.
-        seed: Seed of initial states, commands and all else that is random.
+        seed: Seed of initial states, commands and everything else random.
         envs: Robots.
-        steps: Control steps of every robot, over as many episodes as it takes.
+        steps: Control steps per robot, over as many episodes as it takes.
         script: Commands by time since the episode began, instead of random ones; without
             ``steps`` it is followed once. Episodes then have no time-out.
-        features: Whether activations are kept too.
+        features: Whether to record activations too.
         threads: Threads of the simulation; they do not change the result.
         run: Where the policy came from, for the record.
         report: Called after every control step.
     """
-    # How long to record: so many steps, or the script once.
+    # How long to record: the given steps, or the script once.
     check_size("record", "envs", envs)
     if steps is None:
         if script is None:
-            raise InputError("record: give steps, or a script that says how long to walk.")
+            raise InputError("record: give steps, or a script that sets how long to walk.")
         steps = script.steps(task.simulation.control_dt)
     check_size("record", "steps", steps)
-    # The world: the task under the condition, without a time-out before the script ends.
+    # Environment: the task under the condition, without a time-out before the script ends.
     changed = find_condition(condition).apply(task)
     if script is not None:
         limits = replace(changed.terminations, duration=script.seconds + 1.0)
@@ -123,12 +123,12 @@ def record(
     if script is not None:
         env.commands = ScriptedCommands(env, script)
         env.reset()
-    # The walk, and what the network computes on the way; features are read again in large batches.
+    # Walk first; features are computed afterwards in large batches.
     with _one_thread():
         rows = _walk(policy, env, steps, report)
         observations = rows["observations"]
         activations = read_features(policy, observations) if features else {}
-    # Names for every column, and where it all came from.
+    # Name every column, and record where it all came from.
     joints = [joint.name for joint in env.robot.joints]
     about = {
         "run": str(run),
@@ -163,7 +163,7 @@ def record(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Keep the rounding of small networks the same everywhere."""
+    """Use one torch thread, so that small networks round the same everywhere."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -195,17 +195,17 @@ def _walk(policy: WalkingPolicy, env: VelocityEnv, steps: int, report: Report) -
             check_actions(row["actions"], env)
             _, _, done, _ = env.step(row["actions"])
             assert env.last_step is not None
-            # What came of it at t + 1, before any reset.
+            # The result at t + 1, before any reset.
             row["targets"] = start + env.cfg.actions.scale * env.last_step.actions[0]
             row["quantities"] = meter.read(env.last_step)
             row["done"], row["fell"] = done.bool(), env.terminated.clone()
             kept.append(row)
-            # New episodes begin where old ones ended.
+            # Start new episodes where old ones ended.
             ended = done.nonzero().squeeze(-1)
             meter.reset(ended)
             count[ended] += 1
             report()
-    # From rows by time to rows by episode, and from (robot, number) to one number per episode.
+    # Sort rows by episode instead of time, and turn (robot, number) into one episode number.
     rows: dict[str, Any] = {
         name: torch.cat([row[name] for row in kept]).numpy() for name in kept[0]
     }

@@ -1,8 +1,8 @@
-"""Rollouts: what a trained policy saw, computed and did, and what came of it.
+"""Rollouts: what a trained policy saw, computed and did, and the result.
 
 One row is one control step of one episode. ``observations``, ``commands`` and ``features`` are what
 the policy saw at the row's time t and computed from it, ``actions`` and ``targets`` are what it
-did, and ``quantities`` are what held at the end of that step, at t + 1, before any reset: a row's
+did, and ``quantities`` are measured at the end of that step, at t + 1, before any reset: a row's
 quantities are already the future of its features. Rows are sorted by episode, then by time.
 :func:`prism_motor.analysis.recording.record` makes them.
 """
@@ -54,13 +54,13 @@ class Rollout:
     about: dict[str, Any]
     """Where it came from: run, arm, checkpoint, hash of the weights, seed, condition, task."""
     environment: np.ndarray
-    """Which environment, (rows,)."""
+    """Environment of each row, (rows,)."""
     episode: np.ndarray
-    """Which episode, counted over all environments, (rows,)."""
+    """Episode of each row, counted over all environments, (rows,)."""
     step: np.ndarray
     """Control steps since the episode began, (rows,)."""
     done: np.ndarray
-    """Whether the episode ended with this row, (rows,); the last one may be cut without that."""
+    """Whether the episode ended with this row, (rows,); the last one may be cut off instead."""
     fell: np.ndarray
     """Whether it ended with a fall, (rows,)."""
     observations: Columns
@@ -85,7 +85,7 @@ class Rollout:
         return float(self.about["control_dt"])
 
     def save(self, path: str | Path) -> Path:
-        """Write one .npz file, under a temporary name first."""
+        """Write one .npz file, atomically."""
         file = Path(path)
         arrays: dict[str, Any] = {}
         names: dict[str, list[str]] = {}

@@ -1,9 +1,9 @@
-"""A study is a value: a config, a function and what it found; all else is written once, here.
+"""Studies: a study is a config and a function that returns a finding; the rest is done here.
 
 ``prism probe``, ``prism explain`` and the others are entries of :data:`STUDIES`. For each of them
 :func:`run_study` loads the policies, says which runs were left out and why, shows progress, writes
-``RUN/analysis/<name>/<name>.json`` with figures beside it, and prints the tables. A study of your
-own is added by :func:`register_study`, and then it is a command like the others.
+``RUN/analysis/<name>/<name>.json`` with figures beside it, and prints the tables. Add your own
+study with :func:`register_study`; it becomes a command like the others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WIDTH = 100
 """Columns of text in a terminal."""
 
 Report = Callable[..., None]
-"""Called after every finished piece of work, with a note about it or without."""
+"""Called after every finished unit of work, optionally with a note about it."""
 
 
 def silent(*_: object) -> None:
@@ -66,7 +66,7 @@ class Finding:
     title: str
     """What it is about, in a few words."""
     caption: str
-    """What the numbers are, and what they do not say."""
+    """What the numbers mean, and what they do not show."""
     tables: Mapping[str, ResultTable]
     """Tables by name; the main one is called ``""``. Reports show them."""
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -76,9 +76,9 @@ class Finding:
     notes: Sequence[str] = ()
     """Further sentences for the terminal."""
     left_out: Sequence[str] = ()
-    """A sentence about every policy that turned out not to fit while the study ran."""
+    """A sentence per policy that turned out to be unsuitable while the study ran."""
     screen: Mapping[str, ResultTable] | None = None
-    """Tables for the terminal where those of the file are too wide for it."""
+    """Tables for the terminal if those of the file are too wide for it."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ class Study(Generic[S, C]):
     name: str
     """Name of the command, of the folder and of the JSON file."""
     domain: str
-    """Name of the domain whose runs it studies; two studies of one name differ in it."""
+    """Name of the domain whose runs it studies; studies of the same name differ in it."""
     help: str
-    """What it does: one line, an empty one, and a paragraph."""
+    """What it does: one line, an empty line, and a paragraph."""
     config: type[C]
     """Frozen dataclass of the settings: its fields are the flags, their docstrings the help."""
     run: Callable[[S, C, Report], Finding]
-    """Does the work, and reports after every piece of it."""
+    """Does the work, and reports after every unit of it."""
     load: Callable[[Sequence[Path], int | None, C], tuple[S, list[str]]] | None = None
     """From run folders, checkpoint and settings to what is studied, with a sentence about each run
     left out. Default: a list of all subjects of the domain that can be loaded."""
@@ -118,7 +118,7 @@ _ROOM = "prism_motor.analysis"
 
 STUDIES: dict[str, StudyCommand] = {
     "explain": StudyCommand(
-        "Show which products of inputs a policy learned, and what happens without them.",
+        "Show which products of inputs a policy learned and what happens without them.",
         (f"{_ROOM}.explain.study:EXPLAIN",),
     ),
     "traces": StudyCommand(
@@ -126,7 +126,7 @@ STUDIES: dict[str, StudyCommand] = {
         (f"{_ROOM}.traces:TRACES",),
     ),
     "embed": StudyCommand(
-        "Embed features under different dynamics, and measure how well these can be separated.",
+        "Embed features under different dynamics and measure how well these can be separated.",
         (f"{_ROOM}.embed:EMBED",),
     ),
     "probe": StudyCommand(
@@ -146,17 +146,17 @@ STUDIES: dict[str, StudyCommand] = {
 
 
 def register_study(study: Study[Any, Any]) -> None:
-    """Make a study a command; call it from a module that is named by ``--plugin``.
+    """Make a study a command; call this from a module named by ``--plugin``.
 
     Args:
-        study: The study. It may share the name of another one that studies another domain.
+        study: The study. It may share the name of a study of another domain.
     """
     present = find_studies(study.name) if study.name in STUDIES else ()
     if study in present:
         return
     if study.domain in [other.domain for other in present]:
         raise InputError(
-            f"There is already a study {study.name!r} of {study.domain} runs: give it another name."
+            f"There is already a study {study.name!r} of {study.domain} runs: choose another name."
         )
     summary = present[0].help if present else study.help
     STUDIES[study.name] = StudyCommand(summary.split("\n")[0], (*present, study))
@@ -173,10 +173,10 @@ def choose_study(name: str, runs: Sequence[str | Path]) -> Study[Any, Any]:
 
     Args:
         name: Name of the command.
-        runs: Run folders. Whatever cannot be opened is for the study to refuse.
+        runs: Run folders. It is up to the study to reject what cannot be opened.
     """
     studies = find_studies(name)
-    if len(studies) == 1:  # its loader says what is wrong with runs of other domains
+    if len(studies) == 1:  # its loader reports runs of other domains
         return studies[0]
     try:
         domain = open_run(runs[0])[1].name if runs else studies[0].domain
@@ -185,8 +185,8 @@ def choose_study(name: str, runs: Sequence[str | Path]) -> Study[Any, Any]:
     for study in studies:
         if study.domain == domain:
             return study
-    known = ", ".join(study.domain for study in studies)
-    raise InputError(f"{runs[0]} is a run of {domain}, and prism {name} studies runs of {known}.")
+    known = " or ".join(study.domain for study in studies)
+    raise InputError(f"{runs[0]} is a {domain} run, but prism {name} studies {known} runs.")
 
 
 def run_study(
@@ -209,7 +209,7 @@ def run_study(
     check_matplotlib(f"prism {study.name}")
     if study.single and len(runs) != 1:
         raise InputError(f"prism {study.name} studies one run at a time, got {len(runs)}.")
-    # What cannot be studied is refused before a folder is made, and before hours of work.
+    # Reject what cannot be studied before a folder is made and hours of work are spent.
     subjects, left_out = _load(study, runs, checkpoint, config)
     for line in left_out:
         print(line)

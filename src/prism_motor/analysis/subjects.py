@@ -18,7 +18,7 @@ _INCIDENTAL = ("seed", "threads", "updates", "demos")
 
 
 class HasArm(Protocol):
-    """Whatever belongs to an arm."""
+    """Anything that belongs to an arm."""
 
     @property
     def arm(self) -> str:
@@ -36,7 +36,7 @@ class Subject:
     path: Path
     """Its run folder."""
     policy: Any
-    """The policy, of the class that its domain has for it."""
+    """The policy, of its domain's class."""
     arm: str
     """Arm that it is counted with."""
 
@@ -65,17 +65,17 @@ class Subject:
 def load_subjects(
     paths: Sequence[Path], checkpoint: int | None = None, *, domain: str = "locomotion"
 ) -> tuple[list[Subject], list[str]]:
-    """Load what can be loaded; return the policies and a sentence about each run left out.
+    """Load what can be loaded; return the policies and a sentence per run left out.
 
     Args:
         paths: Run folders, each once.
         checkpoint: Which checkpoint; the newest by default.
-        domain: Name of the domain that they are of.
+        domain: Name of their domain.
     """
     if not paths:
         raise InputError("Give at least one run folder.")
     if len({path.resolve() for path in paths}) < len(paths):
-        raise InputError(f"Give every run once, got: {', '.join(map(str, paths))}.")
+        raise InputError(f"Give every run only once, got: {', '.join(map(str, paths))}.")
     load = DOMAINS[domain].load_policy
     found: list[Subject] = []
     left_out: list[str] = []
@@ -92,9 +92,9 @@ def load_subjects(
 
 
 def name_arms(subjects: Iterable[Subject]) -> list[Subject]:
-    """Name policies by their arms, or by their folders where an arm's runs are not alike.
+    """Name policies by their arms, or by their folders where an arm's runs are not comparable.
 
-    They are not if they differ in more than the training seed, or have one seed twice.
+    They are not if they differ in more than the training seed, or if a seed occurs twice.
     """
     subjects = list(subjects)
     kinds: dict[str, set[str]] = {}
@@ -112,14 +112,14 @@ def name_arms(subjects: Iterable[Subject]) -> list[Subject]:
 
 
 def _settings(policy: Any) -> str:
-    """Return what makes an arm what it is."""
+    """Return the settings that define an arm."""
     config = policy.config
     kept = [f.name for f in fields(config) if f.name not in _INCIDENTAL]
     return repr(([(name, getattr(config, name)) for name in kept], policy.step))
 
 
 def by_arm(items: Iterable[A]) -> dict[str, list[A]]:
-    """Group what belongs to arms, in the order in which they come."""
+    """Group items by arm, in order of appearance."""
     groups: dict[str, list[A]] = {}
     for item in items:
         groups.setdefault(item.arm, []).append(item)
@@ -137,7 +137,7 @@ class ArmMean:
     high: float | None
     """The other end."""
     seeds: int
-    """Policies behind it."""
+    """Number of policies."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -160,11 +160,11 @@ class ArmMean:
 def mean_over_seeds(
     values: Sequence[float], interval: Callable[[], Interval | tuple[float, float] | None]
 ) -> ArmMean:
-    """Put the policies of an arm together.
+    """Average the policies of an arm.
 
     Args:
         values: One per policy.
-        interval: Gives the 95 % interval where there is one policy alone.
+        interval: Gives the 95 % interval if there is only one policy.
     """
     if len(values) == 1:
         low, high = interval() or (None, None)
@@ -183,8 +183,8 @@ def keep_alike(
 
     Args:
         subjects: The policies.
-        differ: Says in what the second policy differs from the first; nothing if they are alike.
-        like: The one that they must be like; default: the first of them.
+        differ: Says how the second policy differs from the first; empty if they are alike.
+        like: The policy to match; default: the first.
     """
     first = like or subjects[0]
     reasons = [(subject, differ(first, subject)) for subject in subjects]
@@ -199,10 +199,10 @@ _LAYOUT = ("robot", "simulation", "gait", "actions", "observations")
 def same_layout(
     subjects: Sequence[Subject], like: Subject | None = None
 ) -> tuple[list[Subject], list[str]]:
-    """Keep the walking policies that see and move the same; see :func:`keep_alike`."""
+    """Keep the walking policies with the same inputs and outputs; see :func:`keep_alike`."""
 
     def differ(first: Subject, other: Subject) -> str:
-        # Noise is the condition's to decide.
+        # The condition decides about noise.
         one, two = (
             replace(task, observations=replace(task.observations, noise=0.0))
             for task in (first.policy.config.task, other.policy.config.task)
@@ -247,7 +247,7 @@ def load_same_task(
 
 
 def _inputs(subject: Subject) -> str:
-    """Say what a manipulation policy does and what it looks at."""
+    """Describe what a manipulation policy does and what it looks at."""
     task, network = subject.policy.config.task, subject.policy.config.network
     size = f" of {network.image_size} pixels" if network.inputs == "images" else ""
     return f"{task.suite} {task.name} with {network.inputs}{size}"

@@ -35,7 +35,7 @@ TOUR = CommandScript(
     ),
     seconds=20.0,
 )
-"""Stand, walk, turn, side-step, walk back, stand: all within the commands of the training."""
+"""Stand, walk, turn, side-step, walk back, stand: all within the training commands."""
 
 MECHANICS = ("joint_power", "slip_velocity", "foot_impulse", "contact_power")
 """Quantities of the paper's Figure 1."""
@@ -54,14 +54,14 @@ _COLUMNS = {
 
 
 def read_script(file: Path, seconds: float) -> CommandScript:
-    """Read a script: lines of time, forward, sideways and yaw rate, with commas or spaces.
+    """Read a script: lines of time, forward, sideways and yaw rate, separated by commas or spaces.
 
     Args:
-        file: The file; lines that begin with ``#`` are comments.
+        file: The file; lines that start with ``#`` are comments.
         seconds: When the script ends.
     """
     if not file.is_file():
-        raise InputError(f"There is no script at {file}.")
+        raise InputError(f"There is no script {file}.")
     points = []
     for number, line in enumerate(file.read_text().splitlines(), start=1):
         cells = line.split("#")[0].replace(",", " ").split()
@@ -95,13 +95,13 @@ class TraceConfig:
     seconds: float = 20.0
     """When the script ends."""
     detail: tuple[float, float] = (4.0, 6.0)
-    """From when to when the mechanics are drawn and kept step by step, s."""
+    """Start and end of the time in which mechanics are drawn and stored step by step, s."""
     condition: str = "nominal"
     """One of nominal, low-friction, payload, pushes, training."""
     envs: int = 16
-    """Robots of every policy; they differ in their initial joint angles."""
+    """Robots per policy; they differ in their initial joint angles."""
     seed: int = 301
-    """Seed of the initial states and of all else that is random."""
+    """Seed of the initial states and everything else random."""
     threads: int = 1
     """Threads of the simulation."""
 
@@ -118,10 +118,10 @@ class TraceConfig:
         start, end = self.detail
         if not 0 <= start < end <= self.seconds:
             raise InputError(
-                f"Traces: the detail must begin before it ends and lie within the script's "
+                f"Traces: the detail must start before it ends and lie within the script's "
                 f"{self.seconds:g} s, got {start:g} to {end:g} s."
             )
-        make_script(self.script, self.seconds)  # one that cannot be read is refused now
+        make_script(self.script, self.seconds)  # fail now if it cannot be read
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class PolicyTrace:
     time: np.ndarray
     """Time of the quantities, s, (T,)."""
     commands: np.ndarray
-    """What it was told at those times: m/s, m/s, rad/s, (T, 3)."""
+    """Commands at those times: m/s, m/s, rad/s, (T, 3)."""
     quantities: dict[str, np.ndarray]
     """(N, T) by name, for the whole robot and for every foot."""
     cycle: float
@@ -155,7 +155,7 @@ class PolicyTrace:
         """Return a quantity as its mean over the past gait cycle, NaN before the first, (N, T)."""
         values = self.quantities[name]
         steps = max(1, round(self.cycle / (self.time[1] - self.time[0])))
-        # A fall is NaN for ever, and so are all sums that reach it.
+        # Everything after a fall is NaN, and so are all sums that include it.
         total = np.concatenate([np.zeros((len(values), 1)), values.cumsum(1)], axis=1)
         means = np.full_like(values, np.nan)
         means[:, steps - 1 :] = (total[:, steps:] - total[:, :-steps]) / steps
@@ -172,12 +172,12 @@ def record_traces(
     config: TraceConfig,
     report: Report = silent,
 ) -> list[PolicyTrace]:
-    """Let every policy follow the script in the world of the first one.
+    """Let every policy follow the script in the world of the first policy.
 
     Args:
         subjects: Policies, all of one robot.
         script: Commands by time.
-        config: How.
+        config: Settings.
         report: Called after every control step.
     """
     world = subjects[0].policy.config.task
@@ -200,7 +200,7 @@ def record_traces(
 
 
 def in_world(task: TaskConfig, world: TaskConfig) -> TaskConfig:
-    """Return a policy's task with friction, masses and initial states of another."""
+    """Return a policy's task with the friction, masses and initial states of another."""
     return replace(
         task,
         start_height=world.start_height,
@@ -211,7 +211,7 @@ def in_world(task: TaskConfig, world: TaskConfig) -> TaskConfig:
 
 
 def _trace(subject: Subject, rollout: Rollout, script: CommandScript, cycle: float) -> PolicyTrace:
-    """Arrange the first episode of every robot by time; what follows a fall is not the script."""
+    """Arrange the first episode of every robot by time; later ones do not follow the script."""
     dt = rollout.control_dt
     steps, robots = script.steps(dt), int(rollout.environment.max()) + 1
     first = np.minimum.reduceat(
@@ -247,7 +247,7 @@ def _cell(values: list[float], digits: int) -> str:
 
 
 def _caption(traces: Sequence[PolicyTrace], config: TraceConfig) -> str:
-    """Say what the numbers are."""
+    """Explain the numbers."""
     seeds = max(len(group) for group in by_arm(traces).values())
     spread = (
         f"± is the SD over up to {seeds} training seeds"
@@ -287,7 +287,7 @@ def _record(trace: PolicyTrace, config: TraceConfig, foot: str) -> dict[str, Any
 
 
 def _quietly(function: Any, values: np.ndarray, *options: float) -> np.ndarray:
-    """Reduce over robots; times when none is left give NaN."""
+    """Reduce over robots; NaN where no robot is left."""
     found = np.full(values.shape[1], np.nan)
     alive = np.isfinite(values).any(0)
     found[alive] = function(values[:, alive], *options, axis=0)
@@ -336,7 +336,7 @@ TRACES = Study(
     domain="locomotion",
     help="""Trace commands, velocities, power, slip, impulse and contact power of several policies.
 
-All follow the same commands from the same initial states, with friction and masses of the first
+All follow the same commands from the same initial states, with the friction and masses of the first
 run's task. Writes traces.json, tracking.png and mechanics.png.""",
     config=TraceConfig,
     load=_load,

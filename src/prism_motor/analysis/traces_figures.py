@@ -1,4 +1,4 @@
-"""Figures of traces: commands and what became of them, and the mechanics of a few steps."""
+"""Figures of traces: commanded and actual velocities, and the mechanics of a few steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VELOCITIES = {
 """Commands with the quantities that should follow them."""
 
 _MARGIN = 0.3
-"""Room around the commands; what falls is allowed to leave the figure, m/s or rad/s."""
+"""Margin around the commands; fallen robots may leave the figure, m/s or rad/s."""
 
 _TITLES = ("forward, m/s", "sideways, m/s", "yaw rate, rad/s")
 
@@ -62,7 +62,7 @@ def draw_tracking(traces: Sequence[PolicyTrace]) -> Figure:
 def _line(
     axis: Axes, group: Sequence[PolicyTrace], name: str, colour: str, label: str | None
 ) -> None:
-    """Draw the mean over robots and its band; a cross marks where no robot is left."""
+    """Draw the mean over robots and its band; a cross marks where the last robot fell."""
     time = group[0].time
     if len(group) > 1:
         lines = np.stack([_over_robots(trace.smooth(name)) for trace in group])
@@ -92,8 +92,8 @@ def draw_mechanics(traces: Sequence[PolicyTrace], detail: tuple[float, float], f
     """Draw power, slip, impulse and contact power of one robot during a few steps.
 
     Args:
-        traces: One per arm is drawn, the first.
-        detail: From when to when, s.
+        traces: The first of each arm is drawn.
+        detail: Start and end, s.
         foot: Foot whose impulse is drawn.
     """
     arms = by_arm(traces)
@@ -112,19 +112,19 @@ def draw_mechanics(traces: Sequence[PolicyTrace], detail: tuple[float, float], f
             shown = (trace.time >= detail[0]) & (trace.time <= detail[1])
             values = trace.quantities[name][0][shown]
             walks = np.isfinite(values).any()
-            label = (arm if walks else f"{arm} (has fallen before)") if row == 0 else None
+            label = (arm if walks else f"{arm} (already fallen)") if row == 0 else None
             axis.plot(trace.time[shown], values, color=colours[arm], lw=1.5, label=label)
         axis.set_title(title, loc="left", fontsize=10)
         axis.grid(color=PALE, lw=0.8)
     axes[-1].set_xlabel("time, s")
     axes[-1].set_xlim(*detail)
     figure.suptitle(
-        "What no policy is told: mechanics of one robot, from the same initial state", fontsize=11
+        "Mechanics that no policy observes: one robot, from the same initial state", fontsize=11
     )
     figure.legend(loc="outside lower center", ncols=min(7, len(arms)), frameon=False)
     return figure
 
 
 def _foot_name(foot: str) -> str:
-    """Return how people call a foot, e.g. ``left foot``."""
+    """Return the plain name of a foot, e.g. ``left foot``."""
     return foot.replace("_ankle_roll", " foot").replace("_", " ")

@@ -1,12 +1,12 @@
 """Policies as files that run without this package: TorchScript, single-file ONNX, a runner.
 
-Every export is compared with the module it came from before the file gets its name, so a file that
-exists is a file that agrees::
+Every export is compared with its module before the file gets its name, so a file that exists is one
+that agrees::
 
     export_onnx(actor, "policy.onnx", torch.zeros(1, 705), metadata={"action_scale": 0.25})
     export_torchscript(actor, "policy.pt", torch.zeros(1, 705))
 
-The module itself is not touched: a copy on the CPU in evaluation mode is exported.
+The module itself is not changed: a copy on the CPU in evaluation mode is exported.
 """
 
 from typing import TYPE_CHECKING

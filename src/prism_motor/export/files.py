@@ -79,21 +79,23 @@ def export_onnx(
             JSON, with floats at full precision.
         tolerance: Largest allowed difference, see :func:`prism_motor.export.check_parity`.
     """
+    # Check everything cheap before the slow part.
     target = _checked_target(path, ONNX_SUFFIXES)
     properties = {key: _metadata_string(key, value) for key, value in (metadata or {}).items()}
     try:
         import onnx
-        import onnxruntime  # noqa: F401 - needed by the check: say so before the slow part
+        import onnxruntime  # noqa: F401 - needed by the check: fail before the slow part
         import onnxscript  # noqa: F401 - needed by torch.onnx
     except ImportError as error:
         raise missing_extra("export_onnx", "deploy", error) from error
     batches = random_batches(example)
     frozen = frozen_copy(module)
     outputs = check_exportable(frozen, batches)
-    inputs = batches[-1]  # above one: torch.export takes a batch of one for a constant
+    inputs = batches[-1]  # above one: torch.export would treat a batch of one as a constant
     _check_names("input_names", input_names, len(inputs))
     _check_names("output_names", output_names, outputs)
 
+    # Trace with a free batch axis.
     batch_axis = torch.export.Dim("batch")
     with _quiet():
         try:
@@ -111,6 +113,7 @@ def export_onnx(
                 f"torch.onnx cannot export {type(module).__name__} with a free batch axis: "
                 f"{first_line(error)}. Keep the batch size out of Python control flow and shapes."
             ) from error
+    # Drop traces of the source code, add the metadata, write.
     assert program is not None
     proto = program.model_proto
     for entry in (proto.graph, *proto.graph.node, *proto.graph.value_info):
@@ -152,7 +155,7 @@ def _checked_target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> 
 
 def _check_names(what: str, names: Sequence[str] | None, count: int) -> None:
     if names is not None and (isinstance(names, str) or len(names) != count):
-        raise InputError(f"{what} must hold {count} name(s), one each, got {names!r}.")
+        raise InputError(f"{what} must be a list of {count} name(s), got {names!r}.")
 
 
 def _metadata_string(key: str, value: Any) -> str:
@@ -162,14 +165,14 @@ def _metadata_string(key: str, value: Any) -> str:
         return json.dumps(value)
     except TypeError as error:
         raise InputTypeError(
-            f"metadata[{key!r}] is a {type(value).__name__}, which JSON cannot hold. Give "
+            f"metadata[{key!r}] is a {type(value).__name__}, which JSON cannot represent. Give "
             "strings, numbers, lists or dicts (for a tensor: tensor.tolist())."
         ) from error
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the exporters' progress and deprecation notes; errors still come through."""
+    """Silence the exporters' progress and deprecation notes, but not errors."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""What may be exported, and the inputs it is tried on."""
+"""What can be exported, and the inputs that exports are checked on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from prism_motor._checks import InputError, InputTypeError, PrismError
 
 Batch = Tensor | tuple[Tensor, ...]
-"""What a module is called with: one tensor, or a tuple for several inputs; batch axis first."""
+"""A module's input: one tensor, or a tuple for several inputs; batch axis first."""
 
 _SIZES = (1, 7)
 
@@ -35,8 +35,8 @@ def frozen_copy(module: nn.Module) -> nn.Module:
         copied = copy.deepcopy(module)
     except RuntimeError as error:
         raise ExportError(
-            f"{type(module).__name__} cannot be copied because it keeps results of a forward "
-            "pass. Export the network alone (for an rsl_rl model: model.as_onnx(verbose=False))."
+            f"{type(module).__name__} cannot be copied because it keeps results of a forward pass. "
+            "Export just the network (for an rsl_rl model: model.as_onnx(verbose=False))."
         ) from error
     return copied.to("cpu").eval().requires_grad_(False)
 
@@ -63,7 +63,7 @@ def as_tensors(batch: Batch) -> tuple[Tensor, ...]:
 
 
 def random_batches(example: Batch) -> list[tuple[Tensor, ...]]:
-    """Draw a single sample and a batch shaped like ``example``, always the same ones.
+    """Draw a single sample and a batch shaped like ``example``, the same ones every time.
 
     Integers (indices, flags) cannot be drawn blindly: they repeat the example's own rows.
     """
@@ -92,7 +92,7 @@ def run(module: Callable[..., Any], batch: tuple[Tensor, ...]) -> tuple[Tensor, 
 
 
 def check_exportable(frozen: nn.Module, batches: list[tuple[Tensor, ...]]) -> int:
-    """Refuse what no file could reproduce; return the number of outputs."""
+    """Raise if no file could reproduce the module; return the number of outputs."""
     name = type(frozen).__name__
     count = 0
     for batch in batches:

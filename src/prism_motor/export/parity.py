@@ -48,7 +48,7 @@ def check_parity(
 
 
 def check_suffix(path: Path, allowed: tuple[str, ...]) -> None:
-    """Refuse a file name whose ending does not say what the file is."""
+    """Raise unless a file name has one of the allowed suffixes."""
     if path.suffix not in allowed:
         raise InputError(f"The file name must end in {' or '.join(allowed)}, got {path.name!r}.")
 
@@ -60,7 +60,7 @@ def compare(
     tolerance: float,
     name: str | None = None,
 ) -> float:
-    """Compare a file with a module that is already frozen; ``name`` stands for it in errors."""
+    """Compare a file with a frozen module; ``name`` identifies it in errors."""
     name = name or file.name
     run_file = _load_onnx(file) if file.suffix in ONNX_SUFFIXES else _load_torchscript(file)
     largest = 0.0
@@ -87,7 +87,7 @@ def compare(
             if not difference <= tolerance:  # written so that NaN fails too
                 raise ParityError(
                     f"{where}, output {index}: the file differs from the module by up to "
-                    f"{difference:.3g}, allowed is {tolerance:.3g}."
+                    f"{difference:.3g}, more than the allowed {tolerance:.3g}."
                 )
             largest = max(largest, difference)
     return largest

@@ -1,7 +1,7 @@
-"""Run an exported policy in MuJoCo, from its contract alone.
+"""Run an exported policy in MuJoCo, using only its contract.
 
-This file imports nothing of prism. Copied anywhere, it needs an export, numpy, onnxruntime and
-mujoco::
+This file imports nothing from prism. Copied anywhere, it needs only an export, numpy, onnxruntime
+and mujoco::
 
     python runner.py EXPORT --seconds 24 --command 0.5 0 0
 
@@ -45,7 +45,7 @@ class RunnerError(ValueError):
 
 @dataclass(frozen=True)
 class Export:
-    """An export that was read and found to fit together."""
+    """An export that was read and found to be consistent."""
 
     contract: dict[str, Any]
     """The contract."""
@@ -76,7 +76,7 @@ class Episode:
     seconds: float
     """Time until the fall or the end."""
     fall: str | None
-    """Why it counts as fallen; ``None`` when it did not fall."""
+    """Why it counts as fallen; ``None`` if it did not fall."""
     linear_error: float
     """Mean distance of the planar velocity from its command, m/s."""
     yaw_error: float
@@ -115,7 +115,7 @@ def _read_contract(path: Path) -> dict[str, Any]:
         raise RunnerError(f"{path} is not a contract: {error!r}. Export the run again.") from error
     if schema != SCHEMA:
         raise RunnerError(
-            f"{path} follows schema {schema}, this runner reads schema {SCHEMA}. Use the runner of "
+            f"{path} has schema {schema}, but this runner reads schema {SCHEMA}. Use the runner of "
             "the prism version that wrote it, or export the run again."
         )
     for field in _FIELDS:
@@ -142,7 +142,7 @@ def open_policy(path: Path) -> Any:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime raises classes of its own for unreadable files
+    except Exception as error:  # onnxruntime raises its own classes for unreadable files
         reason = str(error).splitlines()[0]
         raise RunnerError(f"onnxruntime cannot read {path}: {reason}.") from error
 
@@ -156,7 +156,7 @@ def _check_policy(contract: dict[str, Any], session: Any) -> None:
         shapes = [entry.shape for entry in found]
         if len(shapes) != 1 or len(shapes[0]) != 2 or shapes[0][1] != expected:
             raise RunnerError(
-                f"{POLICY} does not fit {CONTRACT}: it {what} {shapes}, the contract says one "
+                f"{POLICY} does not fit {CONTRACT}: it {what} {shapes}, but the contract says one "
                 f"tensor of [batch, {expected}]. Export the run again."
             )
     embedded = session.get_modelmeta().custom_metadata_map.get("contract")
@@ -185,13 +185,13 @@ def _read_model(contract: dict[str, Any], path: Path) -> Any:
     names = [model.actuator(i).name for i in range(model.nu)]
     wanted = [joint["name"] for joint in joints]
     if names != wanted or model.nq != 7 + len(joints):
-        raise RunnerError(f"{path} drives {names}, the contract says {wanted}.")
+        raise RunnerError(f"{path} drives {names}, but the contract says {wanted}.")
     gains, limits = model.actuator_gainprm[:, 0], model.actuator_forcerange[:, 1]
     drives = np.stack([gains, -model.actuator_biasprm[:, 2], limits])
     keys = ("stiffness", "damping", "torque_limit")
     promised = np.array([[joint[key] for joint in joints] for key in keys])
     if not np.allclose(drives, promised, rtol=1e-9):
-        raise RunnerError(f"{path} has other {', '.join(keys)} than the contract.")
+        raise RunnerError(f"{path} differs from the contract in {', '.join(keys)}.")
     model.opt.timestep = contract["control"]["timestep"]
     return model
 
@@ -200,7 +200,7 @@ def _read_model(contract: dict[str, Any], path: Path) -> Any:
 
 
 class Controller:
-    """The policy with everything around it: clock, observation history, action to joint target.
+    """The policy and everything around it: clock, observation history, actions to joint targets.
 
     Attributes:
         steps: Control steps since the start; drives the gait clock.
@@ -212,8 +212,8 @@ class Controller:
             if block["source"] not in SOURCES:
                 raise RunnerError(
                     f"Unknown observation source {block['source']!r}; this runner knows: "
-                    f"{', '.join(sorted(SOURCES))}. A task of your own has sources of its own: "
-                    f"add SOURCES[{block['source']!r}] = lambda controller, reading: ..., which "
+                    f"{', '.join(sorted(SOURCES))}. For your own task, add your own source: "
+                    f"SOURCES[{block['source']!r}] = lambda controller, reading: ..., which "
                     f"gives {block['size']} values ({block.get('meaning', '')})."
                 )
         self.contract = contract
@@ -225,7 +225,7 @@ class Controller:
         self.reset()
 
     def reset(self) -> None:
-        """Begin again: clock at zero, empty history."""
+        """Restart: clock at zero, empty history."""
         view = self.contract["observation"]
         size = sum(block["size"] for block in view["blocks"])
         self.steps = 0
@@ -271,7 +271,7 @@ class Controller:
         return np.array([command[0], command[1], rate])
 
     def phase(self) -> float:
-        """Return the share of the present gait cycle that has passed."""
+        """Return the elapsed fraction of the current gait cycle."""
         return self.steps * (self.contract["control"]["dt"] / self.contract["gait"]["cycle"]) % 1.0
 
     def clock(self) -> np.ndarray:
@@ -280,7 +280,7 @@ class Controller:
         return np.array([math.sin(angle), math.cos(angle)])
 
     def reference(self) -> np.ndarray:
-        """Return the joint angles of the reference motion at the present phase."""
+        """Return the joint angles of the reference motion at the current phase."""
         gait = self.contract["gait"]
         wave = np.sin(2 * math.pi * (self.phase() + self._offsets))
         swing = np.where(np.abs(wave) < gait["double_support"], 0.0, np.maximum(-wave, 0.0))
@@ -297,7 +297,7 @@ SOURCES = {
     "base_angular_velocity": lambda controller, reading: reading.angular_velocity,
     "base_euler": lambda controller, reading: reading.euler,
 }
-"""Where the blocks of an observation frame come from, by the contract's name; add your own."""
+"""Sources of the blocks of an observation frame, by the contract's name; add your own."""
 
 
 # MuJoCo in the robot's place --------------------------------------------------------------------
@@ -329,7 +329,7 @@ def simulate(
     qpos: np.ndarray,
     qvel: np.ndarray,
 ) -> Episode:
-    """Run one episode until the end or the fall.
+    """Run one episode until its end or a fall.
 
     Args:
         export: What to run.
@@ -348,6 +348,7 @@ def simulate(
     actions, errors = [], []
     fall = None
     for step in range(1, max(1, round(seconds / control["dt"])) + 1):
+        # The policy acts on the measured state, and its targets hold for one control step.
         wanted = commands[min((step - 1) // hold, len(commands) - 1)]
         data.ctrl[:] = controller.step(read(data.qpos, data.qvel), wanted)
         actions.append(controller.action)
@@ -357,6 +358,7 @@ def simulate(
             mujoco.mj_step(model, data)
         if not np.isfinite(data.qpos).all():
             raise RunnerError(f"The simulation diverged at {step * control['dt']:.2f} s.")
+        # Errors are measured after the step, against the command that then holds.
         reading = read(data.qpos, data.qvel)
         wanted = commands[min(step // hold, len(commands) - 1)]
         command = controller.velocity_command(wanted, reading.euler[2])

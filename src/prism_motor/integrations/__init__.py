@@ -1,1 +1,1 @@
-"""PRISM actors inside other libraries; each module needs its library and nothing else."""
+"""PRISM actors in other libraries; each module needs only its library."""

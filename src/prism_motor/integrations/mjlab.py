@@ -1,6 +1,6 @@
-"""PRISM actors for mjlab: configs that stand in for an mjlab task's ``actor``.
+"""PRISM actors for mjlab: configs that replace an mjlab task's ``actor``.
 
-A task of one's own, on the environment of a registered one::
+Your own task, on the environment of a registered one::
 
     from mjlab.tasks.registry import load_env_cfg, load_rl_cfg, register_mjlab_task
     from prism_motor.integrations.mjlab import PrismModelCfg
@@ -51,7 +51,7 @@ class PrismModelCfg(RslRlModelCfg):
     degree: int = PrismActorConfig.degree
     """Polynomial degree of the interaction stage."""
     interaction: str = PrismActorConfig.interaction
-    """Interaction layer by name; the alternatives make ablation arms."""
+    """Interaction layer by name; the alternatives give ablation arms."""
     gate_init: float = PrismActorConfig.gate_init
     """Initial gates."""
     warmup: int = PrismActorConfig.warmup

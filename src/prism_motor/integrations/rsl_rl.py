@@ -1,4 +1,4 @@
-"""PRISM actors for rsl_rl 5: name the class in the config, everything else stays rsl_rl's own.
+"""PRISM actors for rsl_rl 5: name the class in the config; everything else stays rsl_rl's.
 
 The ``actor`` entry of the runner's config, ready to paste (omitted keys take the values shown)::
 
@@ -68,11 +68,11 @@ _ACTIVATIONS = {
 class PolynomialModel(MLPModel):
     """rsl_rl's MLP model with a polynomial encoder between the normaliser and the MLP.
 
-    Subclasses name the config of their encoder; its fields are accepted as keyword arguments.
+    Subclasses name their encoder's config; its fields are accepted as keyword arguments.
 
     A warm-up counts PPO updates, i.e. iterations. rsl_rl does not tell the model when one ends (up
     to 5.4 ``update_normalization`` is called at every environment step, from 5.5 on at the end of
-    every update), so an update is recognised by its gradients: it has begun when one arrives, and
+    every update), so an update is recognised by its gradients: it has started when one arrives, and
     it is over when the normaliser is updated or the model is used without gradients, saved or
     exported.
 
@@ -135,8 +135,8 @@ class PolynomialModel(MLPModel):
             weight.register_post_accumulate_grad_hook(begin_update)
 
     def _get_latent_dim(self) -> int:
-        # rsl_rl asks for this right before it builds the MLP. Making the encoder here draws it
-        # first, so that one seed gives the same network as prism_motor.nn.build_actor.
+        # rsl_rl calls this right before it builds the MLP. Building the encoder here draws its
+        # weights first, so a seed gives the same network as prism_motor.nn.build_actor.
         self.encoder = self.encoder_config.make_encoder(self.obs_dim)
         return self.encoder_config.encoded_size(self.obs_dim)
 
@@ -172,7 +172,7 @@ class PolynomialModel(MLPModel):
         return self._with_encoder(super().as_onnx(verbose))
 
     def _with_encoder(self, exported: Any) -> nn.Module:
-        # rsl_rl's export modules copy the normaliser and the MLP alone.
+        # rsl_rl's export modules copy only the normaliser and the MLP.
         _finish_update(self)
         exported.mlp = nn.Sequential(copy.deepcopy(self.encoder), exported.mlp)
         return exported
@@ -185,7 +185,7 @@ class PrismModel(PolynomialModel):
 
 
 GatedModel = PrismModel
-"""The former name of :class:`PrismModel`, for configs that say so."""
+"""The former name of :class:`PrismModel`, for old configs."""
 
 
 class ResidualModel(PolynomialModel):

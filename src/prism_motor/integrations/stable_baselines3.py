@@ -1,4 +1,4 @@
-"""PRISM for Stable-Baselines3: a features extractor, and a policy that leaves the critic alone.
+"""PRISM for Stable-Baselines3: a features extractor, and a policy with an unchanged critic.
 
 Only the policy branch gets the polynomial encoder; the critic is that of ``MlpPolicy``::
 
@@ -11,7 +11,7 @@ The extractor in front of both branches, for any algorithm (SAC, TD3, DQN, ...):
         "features_extractor_kwargs": {"features_dim": 64},
     })
 
-With SB3's ``ortho_init`` (the default) linear layers start orthogonal as everywhere in SB3; the
+With SB3's ``ortho_init`` (the default) linear layers start orthogonal as elsewhere in SB3; the
 factors and gates of the interaction stage keep their own initialisation.
 """
 
@@ -35,7 +35,7 @@ except ImportError as error:
 
 
 class PolynomialExtractor(BaseFeaturesExtractor):
-    """Flatten the observation, then the encoder of the gated actor.
+    """Flatten the observation, then apply the encoder of the prism actor.
 
     Args:
         observation_space: Any space SB3 turns into one tensor.
@@ -82,9 +82,9 @@ class PolynomialExtractor(BaseFeaturesExtractor):
 
 
 class PrismActorCriticPolicy(ActorCriticPolicy):
-    """SB3's actor-critic policy with the polynomial encoder in the policy branch alone.
+    """SB3's actor-critic policy with the polynomial encoder only in the policy branch.
 
-    The encoder stands in front of ``net_arch``'s policy layers and uses ``activation_fn``. Features
+    The encoder precedes ``net_arch``'s policy layers and uses ``activation_fn``. Features
     extractor, value branch and everything else are SB3's own.
 
     Args:

@@ -45,12 +45,12 @@ class Commands:
 
 
 class HeldCommands(Commands):
-    """Commands that someone else gives: a held one counts, and without it the task draws its own.
+    """Commands given from outside: a held command applies; without one the task draws its own.
 
     Args:
-        like: The commands to stand in for.
-        held: Forward and sideways velocity (m/s) and yaw rate (rad/s), as given instead of from a
-            heading; ``None`` for the task's own.
+        like: The commands to replace.
+        held: Forward and sideways velocity (m/s) and yaw rate (rad/s), the latter used as given
+            instead of following a heading; ``None`` for the task's own.
     """
 
     def __init__(self, like: Commands, held: Sequence[float] | None = None) -> None:
@@ -59,7 +59,7 @@ class HeldCommands(Commands):
         self.hold(held)
 
     def hold(self, held: Sequence[float] | None) -> None:
-        """Give a command to all environments from now on, or let the task go on with its own."""
+        """Hold a command in all environments from now on, or let the task draw its own again."""
         self.held = None if held is None else torch.tensor(list(held))
         if self.held is not None:
             self.values[:] = self.held

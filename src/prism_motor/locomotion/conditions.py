@@ -13,21 +13,21 @@ Task = TypeVar("Task", bound=LeggedTaskConfig)
 
 @dataclass(frozen=True)
 class Condition:
-    """What an evaluation changes about the task that a policy was trained on.
+    """What an evaluation changes in the task that a policy was trained on.
 
-    Without ``randomised`` there is no noise on observations, no noise or delay on actions and
-    nothing drawn about the dynamics: no added mass, and the friction in the middle of the training
-    range. Initial states and commands stay random in every condition.
+    Without ``randomised`` there is no noise on observations, no noise or delay on actions and no
+    randomised dynamics: no added mass, and the friction in the middle of the training range.
+    Initial states and commands stay random in every condition.
     """
 
     randomised: bool = False
-    """Keep all randomisation of the training."""
+    """Keep all randomisation of training."""
     friction: float | None = None
     """Sliding friction; default: the middle of the training range."""
     mass_scale: float = 1.0
     """Factor on all masses and inertias."""
     pushes: bool = False
-    """Keep the pushes of the training."""
+    """Keep the pushes of training."""
 
     def apply(self, task: Task) -> Task:
         """Return the task under this condition."""

@@ -26,7 +26,7 @@ class PPOConfig:
     schedule: str = "adaptive"
     """``adaptive`` follows the KL divergence; ``linear`` falls to the final rate."""
     desired_kl: float = 0.01
-    """Divergence that the adaptive schedule aims at."""
+    """Target divergence of the adaptive schedule."""
     final_learning_rate: float = 1e-5
     """Lowest rate of the linear schedule."""
     decay_samples: float = 5e6
@@ -50,7 +50,7 @@ class PPOConfig:
     normalise_observations: bool = False
     """Whether running statistics normalise the observations."""
     mirror: bool = False
-    """Whether every sample is also learned from mirrored left to right."""
+    """Whether a left-right mirrored copy of every sample is learned from too."""
 
     def __post_init__(self) -> None:
         check_choice("schedule", self.schedule, ("adaptive", "linear"))
@@ -82,7 +82,7 @@ class LocomotionConfig(RunConfig):
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """The learner."""
     envs: int = 4096
-    """Environments stepped at once, by all processes together."""
+    """Environments stepped at once, over all processes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,7 +114,7 @@ class WalkingEvaluation(EvaluationConfig):
     envs: int = 100
     """Environments per seed."""
     episodes: int = 2
-    """Episodes of each environment, the first ones."""
+    """Episodes per environment, the first ones."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

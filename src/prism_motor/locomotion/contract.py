@@ -1,7 +1,7 @@
-"""The contract: all that running a policy on a robot takes, as plain data.
+"""The contract: everything needed to run a policy on a robot, as plain data.
 
 It is written at export and read by :mod:`prism_motor.export.runner`, which knows nothing else about
-the training code. Numbers keep full precision.
+the training code. Numbers have full precision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def make_contract(task: LeggedTaskConfig, provenance: dict[str, Any]) -> dict[st
 
     Args:
         task: The task that the policy was trained on.
-        provenance: Where the policy came from; with ``policy_sha256``.
+        provenance: Where the policy came from, including ``policy_sha256``.
     """
     robot = make_robot(task.robot)
     return {
@@ -80,8 +80,8 @@ def _control(task: LeggedTaskConfig) -> dict[str, Any]:
         "dt": simulation.control_dt,
         "timestep": simulation.timestep,
         "substeps": simulation.substeps,
-        # mujoco.rollout does so in training. Carrying the warm start over is as good a simulation,
-        # but the solver stops elsewhere, and actions differ in the third digit.
+        # As mujoco.rollout does in training. Carrying the warm start over simulates just as well,
+        # but the solver stops elsewhere and actions differ in the third digit.
         "zero_warm_start": True,
     }
 
@@ -109,7 +109,7 @@ def _observation(task: LeggedTaskConfig) -> dict[str, Any]:
 
 
 def _gait(task: LeggedTaskConfig, robot: Robot) -> dict[str, Any]:
-    # A task without a gait has a reference motion that stays in the default pose.
+    # The reference motion of a task without a gait stays in the default pose.
     still = GaitConfig(offsets=(0.0,) * len(robot.feet), swing=())
     config = task.gait if isinstance(task, TaskConfig) else still
     pose = torch.from_numpy(robot.default_pose)
@@ -128,7 +128,7 @@ def _gait(task: LeggedTaskConfig, robot: Robot) -> dict[str, Any]:
 
 
 def _command(task: LeggedTaskConfig) -> dict[str, Any]:
-    # A task without commands is one whose commands are all zero.
+    # A task without commands is described as one whose commands are all zero.
     none = CommandConfig(forward=(0.0, 0.0), sideways=(0.0, 0.0), heading=(0.0, 0.0), yaw_limit=0.0)
     commands = task.commands if isinstance(task, TaskConfig) else none
     return {

@@ -1,4 +1,4 @@
-"""Walking as a domain: what the rest of the package asks about runs that learn to walk."""
+"""Walking as a domain: what the rest of the package asks about walking runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from prism_motor.train.distributed import Rank
 
 _EVALUATION_COST = 0.4
-"""Cost of a control step of an evaluation, in control steps of training."""
+"""Cost of an evaluation's control step, relative to one of training."""
 
 
 class LocomotionDomain(Domain):
@@ -51,21 +51,21 @@ class LocomotionDomain(Domain):
 
     @property
     def presets(self) -> dict[str, Any]:  # type: ignore[override]
-        """Presets by name, a user's tasks among them."""
+        """Presets by name, including users' tasks."""
         return preset_names()
 
     @property
     def arms(self) -> list[str]:  # type: ignore[override]
-        """Names of all arms, those of a user's actors among them."""
+        """Names of all arms, including those of users' actors."""
         return arm_names()
 
     @cached_property
     def reporting(self) -> WalkingReport:
-        """What reports must know."""
+        """What reports need to know."""
         return WalkingReport(self)
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Rename what earlier versions called otherwise."""
+        """Rename settings of earlier versions."""
         data = dict(data)
         if "iterations" in data:
             data["updates"] = data.pop("iterations")
@@ -87,28 +87,28 @@ class LocomotionDomain(Domain):
         return make_config(preset, arm, seed=seed, name=name, overrides=overrides)
 
     def flags(self, preset: str, arm: str) -> LocomotionConfig:
-        """Return the settings whose fields are flags: those of what a control matches."""
+        """Return the settings whose fields are flags; for a control, those of the matched arm."""
         return make_config(preset, self.arm_name(arm), match=False)
 
     def shorten(self, config: LocomotionConfig, fraction: float) -> dict[str, Any]:
-        """Let the learning rate fall as much as in a whole run."""
+        """Shorten the schedule too, so that the learning rate decays as in a full run."""
         decay = config.ppo.decay_samples * fraction
         return {**super().shorten(config, fraction), "ppo.decay_samples": decay}
 
     def guess_evaluation(
         self, config: LocomotionConfig, evaluation: WalkingEvaluation, update: float
     ) -> float:
-        """Guess from the number of control steps, which cost less than in training."""
+        """Estimate from the number of control steps, which cost less than in training."""
         steps = evaluation.envs * evaluation.episodes * config.task.episode_steps
         return _EVALUATION_COST * steps * update / config.samples_per_update
 
     def summary(self, trainer: Trainer) -> str:
-        """Say what is trained, with how many environments."""
+        """Describe what is trained, with how many environments."""
         config: LocomotionConfig = trainer.config
         return f"{config.arm} on {config.preset}, {config.envs} environments"
 
     def prepare(self, config: LocomotionConfig) -> LocomotionConfig:
-        """Refuse a task that does not fit its robot."""
+        """Raise if the task does not fit its robot."""
         from prism_motor.locomotion.env import check_task
         from prism_motor.locomotion.mirror import check_mirror
 
@@ -124,7 +124,7 @@ class LocomotionDomain(Domain):
         return WalkingTrainer(config, rank)
 
     def check_videos(self) -> None:
-        """Make a tiny video and throw it away."""
+        """Make a tiny video and discard it."""
         from prism_motor.locomotion.films import check_films
 
         check_films()
@@ -132,7 +132,7 @@ class LocomotionDomain(Domain):
     def video_listener(
         self, trainer: Trainer, folder: Path, every: int, say: Callable[[str], None]
     ) -> Callable[[dict[str, float]], None]:
-        """Return what films the policy every so many updates."""
+        """Return the listener that records a video every few updates."""
         from prism_motor.locomotion.films import Films
 
         return Films(folder, trainer, every, say)  # type: ignore[arg-type]
@@ -149,7 +149,7 @@ class LocomotionDomain(Domain):
             find_condition(condition).apply(config.task)
 
     def identify(self, config: Any, evaluation: Any, condition: str, seed: int) -> dict[str, Any]:
-        """Return the condition in numbers and the size of the evaluation."""
+        """Return the condition's values and the size of the evaluation."""
         changed = find_condition(condition).apply(config.task)
         return {
             "condition": {
@@ -165,7 +165,7 @@ class LocomotionDomain(Domain):
         return [(env, n) for env in range(evaluation.envs) for n in range(evaluation.episodes)]
 
     def evaluator(self, run: Run, step: int, evaluation: Any) -> Evaluator:
-        """Make what runs all environments of an evaluation at once."""
+        """Make an evaluator that runs all environments at once."""
         return _WalkingEvaluator(self.load_policy(run.path, step), evaluation)
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
@@ -190,7 +190,7 @@ class _WalkingEvaluator:
         self.policy, self.evaluation = policy, evaluation
 
     def steps(self, keys: Sequence[Key]) -> int:
-        """Return the control steps of an evaluation in which nobody falls."""
+        """Return the control steps of an evaluation without falls."""
         return self.evaluation.episodes * (self.policy.config.task.episode_steps + 1)
 
     def run(
@@ -201,7 +201,7 @@ class _WalkingEvaluator:
         note: Callable[..., None],
         report: Callable[[], None],
     ) -> None:
-        """Run all episodes; they are noted together, because they are only valid together."""
+        """Run all episodes and note them together, because only all of them are balanced."""
         import torch
 
         from prism_motor.locomotion.evaluation import Protocol, evaluate
@@ -221,7 +221,7 @@ class _WalkingEvaluator:
         )
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is nothing to release."""
 
 
 LOCOMOTION = LocomotionDomain()

@@ -1,4 +1,4 @@
-"""The velocity task: robots that follow commands to the beat of a gait clock."""
+"""The velocity task: robots that follow commands in time with a gait clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class VelocityEnv(LeggedEnv):
     """A batch of robots that follow velocity commands.
 
     Attributes:
-        commands: What the robots are told.
+        commands: The robots' commands.
         gait: The clock, driven by ``episode_length_buf``.
         beat: Where all robots are in their gait now.
         reference: Reference joint angles that the last observation showed, (N, J).
@@ -36,13 +36,13 @@ class VelocityEnv(LeggedEnv):
 
     @classmethod
     def check(cls, config: LeggedTaskConfig, robot: Robot) -> None:
-        """Refuse gaits and joint numbers that do not fit the robot."""
+        """Raise if the gait or joint numbers do not fit the robot."""
         super().check(config, robot)
         assert isinstance(config, TaskConfig)
         feet, joints = len(robot.feet), len(robot.joints)
         if len(config.gait.offsets) != feet:
             raise InputError(
-                f"task.gait.offsets has {len(config.gait.offsets)} phases, and {robot.name} has "
+                f"task.gait.offsets has {len(config.gait.offsets)} phases, but {robot.name} has "
                 f"{feet} feet ({', '.join(robot.feet)}): give one phase per foot."
             )
         legs = config.rewards.abduction_joints
@@ -70,7 +70,7 @@ class VelocityEnv(LeggedEnv):
         self.beat = self.gait.at(self.episode_length_buf)
 
     def advance(self) -> None:
-        """Draw the commands that are due, and move the clock."""
+        """Draw the commands that are due, and advance the clock."""
         due = (self.episode_length_buf % self._resample_every == 0).nonzero().squeeze(-1)
         if len(due):
             self.commands.resample(due)
@@ -102,7 +102,7 @@ class VelocityEnv(LeggedEnv):
         }
 
     def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from a saved state, at its place in the gait."""
+        """Resume from a saved state, at its place in the gait."""
         super().load_state_dict(tensors)
         self.beat = self.gait.at(self.episode_length_buf)
 
@@ -114,10 +114,10 @@ class VelocityEnv(LeggedEnv):
 def make_env(
     task: LeggedTaskConfig, num_envs: int, *, seed: int = 0, threads: int = 1
 ) -> LeggedEnv:
-    """Build the environment of a task, of whatever kind it is."""
+    """Build the environment of a task of any kind."""
     return find_env_type(task.kind)(task, num_envs, seed=seed, threads=threads)
 
 
 def check_task(task: LeggedTaskConfig) -> None:
-    """Refuse a task that does not fit its robot, without building an environment."""
+    """Raise if a task does not fit its robot, without building an environment."""
     find_env_type(task.kind).check(task, make_robot(task.robot))

@@ -1,7 +1,7 @@
 """Evaluation of a policy by the balanced protocol: the first episodes of every environment.
 
-Counting "the first 200 episodes to end" would over-count early falls. Here every environment gives
-the same number of episodes, however long they take, and what comes after them is ignored.
+Counting "the first 200 episodes to end" would over-count early falls. Here every environment
+contributes the same number of episodes, however long they take; later ones are ignored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Protocol:
     envs: int = 100
     """Environments."""
     episodes: int = 2
-    """Episodes of each environment, the first ones."""
+    """Episodes per environment, the first ones."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -46,7 +46,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class WalkingEpisode:
-    """What is kept of one episode; errors are means over its steps, all before the reset."""
+    """Record of one episode; errors are means over its steps, all before the reset."""
 
     KEY: ClassVar = ("environment", "episode")
     """Fields that identify it within an evaluation."""
@@ -72,11 +72,11 @@ class WalkingEpisode:
     yaw_error: float | None
     """Absolute error of the yaw rate, rad/s; None in a task without commands."""
     swing_apex: float | None
-    """Greatest height of a foot above its last contact, mean over swings, m; None without any."""
+    """Peak height of a foot above its last contact, mean over swings, m; None without any."""
     double_support: float
     """Fraction of time with all feet on the ground."""
     speed_ratio: float | None
-    """Speed in the commanded direction per commanded speed; None if none was to move."""
+    """Speed in the commanded direction per commanded speed; None if no motion was commanded."""
     touchdowns: float
     """Touchdowns per second and foot."""
 
@@ -94,10 +94,10 @@ def evaluate(
     """Run a policy under a condition and return its episodes by environment.
 
     Args:
-        policy: The policy; give it the mean action, not samples.
+        policy: The policy; it should return the mean action, not samples.
         task: The task that it was trained on.
         condition: Name of a condition in :data:`prism_motor.locomotion.conditions.CONDITIONS`.
-        seed: Seed of initial states, commands and all else that is random.
+        seed: Seed of initial states, commands and everything else random.
         protocol: How many environments and episodes.
         threads: Threads of the simulation; they do not change the result.
         report: Called after every control step.
@@ -115,6 +115,7 @@ def evaluate(
             _, rewards, done, _ = env.step(actions)
             _check_finite("reward", rewards, env)
             meter.update(rewards)
+            # Only the first episodes of an environment count; afterwards it is no longer stepped.
             ended = done.nonzero().squeeze(-1)
             if len(ended):
                 counted = ended[count[ended] < protocol.episodes]
@@ -132,7 +133,7 @@ def evaluate(
 
 
 class _EpisodeMeter:
-    """Sums over the present episode of every environment."""
+    """Sums over the current episode of every environment."""
 
     def __init__(self, env: LeggedEnv) -> None:
         self.env = env
@@ -144,7 +145,7 @@ class _EpisodeMeter:
         self.sums = {n: torch.zeros(env.num_envs, dtype=torch.double) for n in names}
 
     def update(self, rewards: Tensor) -> None:
-        """Add the last control step; the state is the one from before any reset."""
+        """Add the last control step; the state is from before any reset."""
         step = self.env.last_step
         self.gait.update(step.contact, step.state.foot_position[..., 2])
         self.sums["episode_return"] += rewards
@@ -179,7 +180,7 @@ class _EpisodeMeter:
         return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
     def reset(self, envs: Tensor) -> None:
-        """Begin new episodes in some environments."""
+        """Start new episodes in some environments."""
         self.gait.reset(envs)
         for values in self.sums.values():
             values[envs] = 0.0
@@ -191,7 +192,7 @@ def _or_none(value: float) -> float | None:
 
 
 def check_actions(actions: Tensor, env: LeggedEnv) -> None:
-    """Refuse actions of another shape and values that are not finite."""
+    """Raise if actions have the wrong shape or values that are not finite."""
     expected = (env.num_envs, env.num_actions)
     if tuple(actions.shape) != expected:
         raise InputError(

@@ -42,11 +42,11 @@ def export_run(run: Path, out: Path | None = None, step: int | None = None) -> P
 
     Args:
         run: The run folder.
-        out: Folder to write, ``RUN/export`` by default; an export that is there is replaced.
+        out: Folder to write, ``RUN/export`` by default; an existing export is replaced.
         step: Which checkpoint; the newest by default.
     """
     try:
-        import onnxruntime  # noqa: F401 - say so before the slow part
+        import onnxruntime  # noqa: F401 - fail before the slow part
     except ImportError as error:
         raise missing_extra("prism export", "deploy", error) from error
     target = out or run / EXPORT

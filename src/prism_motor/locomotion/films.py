@@ -1,4 +1,4 @@
-"""Films of the policy while it trains, made beside the training and without a trace in it."""
+"""Videos of the policy during training, recorded without affecting the training."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SETTINGS = VideoConfig(seconds=6.0, width=480, height=360)
 
 
 class Films:
-    """Films the policy every few updates; a film that fails is reported and training goes on.
+    """Records a video every few updates; a failure is reported and training continues.
 
     Args:
-        folder: Where films go, as ``<update>.mp4``.
+        folder: Where videos go, as ``<update>.mp4``.
         trainer: The training.
-        every: Updates between films.
-        say: Told when a film could not be made.
-        settings: What to film.
+        every: Updates between videos.
+        say: Called with a message when a video could not be made.
+        settings: What to record.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class Films:
         self.say, self.settings = say, settings
 
     def __call__(self, row: dict[str, float]) -> None:
-        """Film after an update, if it is time."""
+        """Record a video after an update, if one is due."""
         update = int(row["update"])
         if update % self.every:
             return
         try:
             with torch.random.fork_rng(devices=[]):
                 self._film(update)
-        except Exception as error:  # hours of training are worth more than a film
-            self.say(f"No film of update {update}: {error} Training goes on.")
+        except Exception as error:  # hours of training are worth more than a video
+            self.say(f"No video of update {update}: {error} Training continues.")
 
     def _film(self, update: int) -> None:
         config = self.trainer.config
@@ -67,7 +67,7 @@ class Films:
 
 
 def check_films() -> None:
-    """Make a tiny film and throw it away, so that what is missing is known before training."""
+    """Make a tiny video and discard it, so that problems show up before training."""
     task = TASKS["laptop"]
     _, joints = observation_size(task)
 

@@ -38,7 +38,7 @@ class Gait:
         self.config = config
         self.control_dt = control_dt
         self.start = default_pose if config.from_default_pose else torch.zeros_like(default_pose)
-        # A quarter of a cycle ahead, the sine is the cosine that the clock shows beside it.
+        # A quarter of a cycle ahead, the sine is the cosine that the clock also shows.
         self._offsets = torch.tensor((0.0, 0.25, *config.offsets), device=default_pose.device)
         gains = default_pose.new_zeros(len(config.offsets), len(default_pose))
         for joint, foot, factor in config.swing:
@@ -46,13 +46,13 @@ class Gait:
         self.gains = gains
 
     def phase(self, steps: Tensor) -> Tensor:
-        """Return the share of the present cycle that has passed, (N,)."""
+        """Return the elapsed fraction of the current cycle, (N,)."""
         # In float32 the product would be off by 1e-5 cycles after half a minute of walking.
         cycles = steps.double() * (self.control_dt / self.config.cycle)
         return torch.remainder(cycles, 1.0).float()
 
     def at(self, steps: Tensor) -> Beat:
-        """Return everything about the gait after so many control steps of each robot."""
+        """Return the state of the gait after the given control steps of each robot."""
         phases = self.phase(steps).unsqueeze(-1) + self._offsets
         waves = torch.sin(2 * math.pi * phases)
         clock, feet = waves[:, :2], waves[:, 2:]
@@ -62,7 +62,7 @@ class Gait:
 
 
 class GaitMeter:
-    """Measures how the feet move in the present episode of every environment.
+    """Measures how the feet move in the current episode of every environment.
 
     A swing begins when a foot that has touched the ground leaves it and ends with its next contact;
     the drop at the start of an episode and a swing that the episode cuts off do not count.
@@ -71,7 +71,7 @@ class GaitMeter:
         steps: Control steps so far, (N,).
         supported: Of these, steps with all feet on the ground, (N,).
         swings: Finished swings of each foot, (N, F); each ended with a touchdown.
-        apexes: Sum over these swings of the greatest height above the last contact, m, (N, F).
+        apexes: Sum over these swings of the peak height above the last contact, m, (N, F).
     """
 
     def __init__(self, num_envs: int, num_feet: int) -> None:
@@ -85,7 +85,7 @@ class GaitMeter:
         self._highest = torch.zeros(num_envs, num_feet)
 
     def update(self, contact: Tensor, height: Tensor) -> None:
-        """Take in one control step.
+        """Add one control step.
 
         Args:
             contact: Which feet touch the ground, (N, F).
@@ -105,12 +105,12 @@ class GaitMeter:
         self._grounded = contact.clone()
 
     def reset(self, envs: Tensor) -> None:
-        """Begin new episodes in some environments."""
+        """Start new episodes in some environments."""
         for values in vars(self).values():
             values[envs] = 0
 
     def swing_apex(self) -> Tensor:
-        """Return the mean greatest height of a swing, m, (N,); NaN without a swing."""
+        """Return the mean peak height of swings, m, (N,); NaN without a swing."""
         return self.apexes.sum(-1) / self.swings.sum(-1)
 
     def double_support(self) -> Tensor:

@@ -1,7 +1,7 @@
-"""Many legged robots at once, in the form that rsl_rl trains on: the base of all tasks.
+"""A batch of legged robots as an rsl_rl environment: the base of all tasks.
 
-The environment steps, resets, randomises, pushes, rewards and remembers. A task says what is seen
-(``blocks``), what happens (``prepare``, ``begin``, ``advance``) and when an episode ends
+The environment steps, resets, randomises, pushes, rewards and keeps histories. A task defines what
+is seen (``blocks``), what happens (``prepare``, ``begin``, ``advance``) and when an episode ends
 (``has_fallen``).
 """
 
@@ -33,19 +33,19 @@ except ImportError as error:
 class LeggedEnv:
     """A batch of legged robots with a task; implements rsl_rl's ``VecEnv``.
 
-    A task of one's own is a subclass, registered with
+    Your own task is a subclass, registered with
     :func:`prism_motor.locomotion.task.register_task_kind`. It declares ``blocks`` and overrides
-    what it needs of ``prepare``, ``begin``, ``advance``, ``has_fallen``, ``make_step`` and
-    ``measure``; everything random comes from ``generator``.
+    ``prepare``, ``begin``, ``advance``, ``has_fallen``, ``make_step`` and ``measure`` as needed;
+    everything random must come from ``generator``.
 
     Args:
         config: The task.
-        num_envs: How many robots.
+        num_envs: Number of robots.
         seed: Seed of everything random: dynamics, commands, noise, resets, pushes.
         threads: Simulation threads.
 
     Attributes:
-        state: Physical quantities of all robots now.
+        state: Current physical quantities of all robots.
         actions: Applied actions: now, one step ago, two steps ago; each (N, J).
         contact: Which feet touch the ground, (N, F).
         episode_length_buf: Control steps since each episode began.
@@ -63,7 +63,7 @@ class LeggedEnv:
     saved: ClassVar[tuple[str, ...]] = ()
     """Further tensors that later steps depend on, by attribute; they are part of checkpoints."""
     offers: ClassVar[tuple[str, ...]] = ()
-    """What reward terms find in the task, of :data:`prism_motor.locomotion.rewards.NEEDS`."""
+    """What the task offers to reward terms, of :data:`prism_motor.locomotion.rewards.NEEDS`."""
 
     def __init__(
         self, config: LeggedTaskConfig, num_envs: int, *, seed: int = 0, threads: int = 1
@@ -78,6 +78,7 @@ class LeggedEnv:
         self.generator = torch.Generator().manual_seed(seed)
         self.default_pose = torch.from_numpy(self.robot.default_pose).float()
 
+        # Physics, with friction and masses drawn once per environment.
         self.engine = RolloutEngine(
             self.robot,
             num_envs,
@@ -94,6 +95,7 @@ class LeggedEnv:
             )
         )
 
+        # Rewards and observation histories.
         self.rewards = Rewards(config.rewards, self.robot, num_envs, self._offers(self.robot))
         view = config.observations
         self.frame = Frame(self.blocks, view, self.robot)
@@ -103,6 +105,7 @@ class LeggedEnv:
             num_envs, view.critic_frames, self.frame.critic_size, view.clip
         )
 
+        # What later steps depend on, then the first episode.
         self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long)
         self.total_steps = 0
         self.actions = [torch.zeros(num_envs, self.num_actions) for _ in range(3)]
@@ -117,30 +120,30 @@ class LeggedEnv:
         self.frame.check(self)
         self._observe()
 
-    # What a task of one's own may override --------------------------------------------------------
+    # What your own task may override --------------------------------------------------------------
 
     @classmethod
     def check(cls, config: LeggedTaskConfig, robot: Robot) -> None:
-        """Refuse a task that does not fit its robot, before anything is built."""
+        """Raise if a task does not fit its robot, before anything is built."""
         if config.actions.on_reference and "gait" not in cls.offers:
             raise InputError(
-                "task.actions.on_reference adds actions to a gait's reference motion, and tasks "
+                "task.actions.on_reference adds actions to a gait's reference motion, but tasks "
                 f"of kind {config.kind!r} have no gait. Set it to false."
             )
         Frame(cls.blocks, config.observations, robot)
         check_rewards(config.rewards, robot, cls._offers(robot))
 
     def prepare(self) -> None:
-        """Make what the task needs of its own; called once, before the first episode."""
+        """Set up what the task itself needs; called once, before the first episode."""
 
     def begin(self, envs: Tensor) -> None:
-        """Begin new episodes in some environments, whose robots stand at their start."""
+        """Start new episodes in some environments, whose robots have been placed."""
 
     def advance(self) -> None:
-        """Follow the physics of a control step: ``state`` is new, rewards come next."""
+        """Update the task after a control step: ``state`` is new, rewards come next."""
 
     def has_fallen(self) -> Tensor:
-        """Say which robots (N,) have failed, so that their episodes end."""
+        """Return which robots (N,) have failed, so that their episodes end."""
         return has_fallen(self.state, self.cfg.terminations)
 
     def action_center(self) -> Tensor:
@@ -159,12 +162,12 @@ class LeggedEnv:
 
     @classmethod
     def _offers(cls, robot: Robot) -> set[str]:
-        """Return what task and robot have of the needs of reward terms."""
+        """Return which needs of reward terms task and robot meet."""
         pairs = {"foot pairs": len(robot.feet), "knee pairs": len(robot.knees)}
         return {*cls.offers, *(name for name, n in pairs.items() if n and n % 2 == 0)}
 
     def set_dynamics(self, dynamics: Dynamics) -> None:
-        """Give every robot its friction and masses, which the critic sees; keeps the state."""
+        """Set every robot's friction and masses, which the critic sees; keeps the state."""
         self.engine.set_dynamics(dynamics)
         base = self.engine.model.body(self.robot.base).id
         nominal_mass = float(self.engine.model.body_mass[base])
@@ -174,13 +177,13 @@ class LeggedEnv:
         self.dynamics_entries = torch.stack([self.friction, scaled_mass], dim=-1)
 
     def reset(self) -> TensorDict:
-        """Begin a new episode everywhere and return its first observations."""
+        """Start a new episode everywhere and return its first observations."""
         self._reset(torch.arange(self.num_envs))
         self._observe()
         return self.get_observations()
 
     def get_observations(self) -> TensorDict:
-        """Return what actor (``policy``) and critic see now."""
+        """Return the current observations of actor (``policy``) and critic."""
         observations = {
             "policy": self.actor_history.flat(),
             "critic": self.critic_history.flat(),
@@ -188,7 +191,7 @@ class LeggedEnv:
         return TensorDict(observations, batch_size=[self.num_envs])
 
     def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict[str, Any]]:
-        """Advance all robots by one control step; the order of parts is Humanoid-Gym's."""
+        """Advance all robots by one control step, in Humanoid-Gym's order of operations."""
         self._act(actions)
         self.episode_length_buf += 1
         self.total_steps += 1
@@ -218,7 +221,7 @@ class LeggedEnv:
         action, random = self.cfg.actions, self.cfg.randomisation
         applied = raw.clamp(-action.clip, action.clip)
         if random.action_delay:
-            # One draw per robot mixes in the action applied before: a random low-pass.
+            # One draw per robot blends in the previous action: a random low-pass filter.
             share = random.action_delay * torch.rand(self.num_envs, 1, generator=self.generator)
             applied = applied.lerp(self.actions[1], share)
         if random.action_noise:
@@ -257,7 +260,7 @@ class LeggedEnv:
         }
 
     def _reset(self, envs: Tensor) -> dict[str, float]:
-        """Begin new episodes in some environments; return what to log about the finished ones."""
+        """Start new episodes in some environments; return what to log about the finished ones."""
         sums = self.rewards.reset(envs, self._place(envs))
         duration = self.cfg.terminations.duration
         log = {f"reward/{name}": value / duration for name, value in sums.items()}
@@ -285,7 +288,7 @@ class LeggedEnv:
         return torch.from_numpy(positions[numbers, :, 2]).float() - self.cfg.rewards.foot_offset
 
     def _observe(self) -> None:
-        """Append what is seen now to the histories, and remember it for the next step."""
+        """Append the current observation to the histories, and store it for the next step."""
         actor, critic = self.frame.read(self)
         if self.cfg.observations.noise:
             actor = actor.addcmul(self.noise, self._normal(actor))
@@ -307,7 +310,7 @@ class LeggedEnv:
     _BUFFERS = ("episode_length_buf", "last_dq", "last_world_velocity", "push")
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return all that later steps depend on, so that a run can go on exactly."""
+        """Return all that later steps depend on, so that a run can resume exactly."""
         tensors = {f"engine.{k}": torch.from_numpy(v) for k, v in self.engine.state_dict().items()}
         tensors |= {name: attrgetter(name)(self) for name in (*self._BUFFERS, *self.saved)}
         tensors |= {f"actions.{i}": action for i, action in enumerate(self.actions)}
@@ -319,7 +322,7 @@ class LeggedEnv:
         return {name: tensor.clone() for name, tensor in tensors.items()}
 
     def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from a saved state; the environment must have been built alike, seed included."""
+        """Resume from a saved state; the environment must be built the same, seed included."""
         expected = {name: list(tensor.shape) for name, tensor in self.state_dict().items()}
         given = {name: list(tensor.shape) for name, tensor in tensors.items()}
         if given != expected:

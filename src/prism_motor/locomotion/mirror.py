@@ -1,4 +1,4 @@
-"""Left-right mirroring of observations and actions, as rsl_rl's symmetry extension wants it."""
+"""Left-right mirroring of observations and actions, as rsl_rl's symmetry extension expects it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Mirror:
     """Permutations and signs that mirror one actor frame, one critic frame and one action.
 
     Args:
-        frame: What actor and critic see; says how each block and the robot are mirrored.
+        frame: What actor and critic see; defines how each block and the robot are mirrored.
     """
 
     def __init__(self, frame: Frame) -> None:
@@ -52,12 +52,12 @@ def mirror_frames(values: Tensor, rule: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def check_mirror(task: LeggedTaskConfig) -> None:
-    """Refuse a task whose robot or observations do not say how they are mirrored."""
+    """Raise if a task's robot or observations do not define their mirroring."""
     Mirror(frame_of(task))
 
 
 def can_mirror(task: LeggedTaskConfig) -> bool:
-    """Say whether robot and observations of a task know how they are mirrored."""
+    """Return whether a task's robot and observations define their mirroring."""
     try:
         check_mirror(task)
     except InputError:
@@ -71,7 +71,7 @@ _mirror_of = lru_cache(maxsize=4)(Mirror)  # frames are compared by identity
 def augment(
     env: LeggedEnv, obs: TensorDict | None, actions: Tensor | None, **_: Any
 ) -> tuple[TensorDict | None, Tensor | None]:
-    """Append mirrored copies; the form is fixed by rsl_rl."""
+    """Append mirrored copies; rsl_rl fixes the signature."""
     mirror = _mirror_of(env.frame)
     if obs is not None:
         twin = TensorDict(

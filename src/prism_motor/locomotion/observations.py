@@ -1,6 +1,6 @@
 """What actor and critic see: one table of blocks, and histories of frames.
 
-From the table follow values, noise, names, sizes, the mirror image and the contract.
+Values, noise, names, sizes, mirroring and the contract all follow from the table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from prism_motor.nn.reading import frame_names
 from prism_motor.sim.robots import Robot, make_robot
 
 Rule = tuple[list[int], list[float]]
-"""Mirroring: which entry each entry becomes, and its sign."""
+"""Mirroring: which entry each entry maps to, and its sign."""
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,21 @@ class Block:
     """Entries of an observation frame that belong together."""
 
     name: str
-    """What it is; the contract's name of its source."""
+    """Its name, and that of its source in the contract."""
     entries: tuple[str, ...] | str
-    """Names of the entries; ``dq_{joint}`` is one per joint, ``{foot}`` likewise one per foot."""
+    """Names of the entries; ``dq_{joint}`` gives one per joint, ``{foot}`` one per foot."""
     source: Callable[[Any], Tensor]
     """Reads the values (N, entries) from the environment."""
     scale: float | str = 1.0
     """Factor on the values, or the field of the observation config that holds it."""
     noise: float | str = 0.0
-    """Standard deviation of the noise that the actor sees, before scaling; or a field likewise."""
+    """Standard deviation of the actor's noise, before scaling, or the field that holds it."""
     mirror: tuple[float, ...] | None = None
-    """Signs of the entries under left-right mirroring; joints and feet mirror as the robot does."""
+    """Signs of the entries under left-right mirroring; joints and feet follow the robot."""
     critic_only: bool = False
     """Whether it is hidden from the actor."""
     group: str = ""
-    """What analyses count it as; the name if empty."""
+    """Its group in analyses; the name if empty."""
     meaning: str = ""
     """A sentence for whoever reads the contract."""
 
@@ -61,7 +61,7 @@ class Block:
         """Return how the block is mirrored."""
         if robot.mirror is None or robot.mirror_sign is None:
             raise InputError(
-                f"The robot {robot.name!r} does not say how it is mirrored. Give "
+                f"The robot {robot.name!r} does not define its mirroring. Give "
                 "Robot.from_mjcf(mirror=...), or train without mirrored samples (ppo.mirror=false)."
             )
         size = len(self.entry_names(robot))
@@ -72,7 +72,7 @@ class Block:
             return swapped, [1.0] * size
         if self.mirror is None or len(self.mirror) != size:
             raise InputError(
-                f"The observation block {self.name!r} does not say how it is mirrored: give "
+                f"The observation block {self.name!r} does not define its mirroring: give "
                 f"mirror=(...), {size} signs, or train without mirrored samples "
                 "(ppo.mirror=false)."
             )
@@ -84,7 +84,7 @@ class Block:
         if isinstance(value, str):
             if not hasattr(view, value):
                 raise InputError(
-                    f"Observation block {self.name!r}: {name} is {value!r}, which is no field of "
+                    f"Observation block {self.name!r}: {name} is {value!r}, not a field of "
                     f"{type(view).__name__}."
                 )
             return float(getattr(view, value))
@@ -95,7 +95,7 @@ _FLIP_Y, _FLIP_XZ = (1.0, -1.0, 1.0), (-1.0, 1.0, -1.0)
 """Mirroring of vectors, and of rotations."""
 
 FRAME: tuple[Block, ...] = (
-    # The mirrored robot is half a gait cycle later: the clock changes sign.
+    # The mirrored robot is half a gait cycle out of phase: the clock changes sign.
     Block("clock", ("clock_sin", "clock_cos"), lambda env: env.beat.clock, mirror=(-1.0, -1.0),
           group="gait clock", meaning="sin and cos of 2 pi phase"),
     Block("planar_command", ("command_forward", "command_sideways"),
@@ -137,7 +137,7 @@ _WALKING = (
 )
 
 LEGGED_FRAME: tuple[Block, ...] = tuple(block for block in FRAME if block.name not in _WALKING)
-"""What every legged robot can see; tasks of one's own add their blocks to it."""
+"""What every legged robot can see; your own tasks add their blocks to it."""
 
 
 class Frame:
@@ -152,7 +152,7 @@ class Frame:
     def __init__(self, blocks: Sequence[Block], view: ObservationConfig, robot: Robot) -> None:
         names = [block.name for block in blocks]
         if len(set(names)) < len(names):
-            raise InputError(f"An observation block is named twice: {', '.join(names)}.")
+            raise InputError(f"An observation block is listed twice: {', '.join(names)}.")
         self.blocks, self.view, self.robot = tuple(blocks), view, robot
         self.actor_blocks = [block for block in blocks if not block.critic_only]
         if not self.actor_blocks:
@@ -191,7 +191,7 @@ class Frame:
         return self.view.noise * torch.cat(parts)
 
     def read(self, env: Any) -> tuple[Tensor, Tensor]:
-        """Return what actor, without noise, and critic see of an environment now."""
+        """Return the current frames of actor (without noise) and critic."""
         values = []
         for source, scale in self._readers:
             value = source(env)
@@ -199,7 +199,7 @@ class Frame:
         return torch.cat([values[i] for i in self._seen], dim=-1), torch.cat(values, dim=-1)
 
     def check(self, env: Any) -> None:
-        """Refuse blocks whose source does not give as many entries as the table says."""
+        """Raise if a block's source does not give as many entries as the table says."""
         for block in self.blocks:
             expected, found = (env.num_envs, self.size(block)), tuple(block.source(env).shape)
             if found != expected:
@@ -231,7 +231,7 @@ class History:
     """The last frames of every environment, oldest first, zero before the episode began.
 
     Attributes:
-        values: (N, frames, size), clipped. Never written to: what was handed out stays as it is.
+        values: (N, frames, size), clipped. Never modified in place: what was returned stays valid.
     """
 
     def __init__(self, num_envs: int, frames: int, size: int, clip: float) -> None:

@@ -1,4 +1,4 @@
-"""What a video says about the robot: who it is, what it was told and what it does."""
+"""The overlay of a video: who the robot is, its command and what it does."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _INK, _FAINT, _COMMAND, _MEASURED = "#1d2733", "#c3ccd6", "#d9622b", "#1a6bb8"
 
 
 class Overlay:
-    """Draws text and bars over the pictures of a video.
+    """Draws text and bars over the frames of a video.
 
     Args:
-        title: First line of every picture.
-        width: Width of the pictures, pixels; sizes follow from it.
-        height: Height of the pictures, pixels.
+        title: First line of every frame.
+        width: Width of the frames, pixels; font and bar sizes follow from it.
+        height: Height of the frames, pixels.
     """
 
     def __init__(self, title: str, width: int, height: int) -> None:
@@ -42,13 +42,13 @@ class Overlay:
         command: Sequence[float] | None,
         velocity: Sequence[float],
     ) -> np.ndarray:
-        """Return the picture with title, status and one bar each for forward, left and turn.
+        """Return the frame with title, status and one bar each for forward, left and turn.
 
         Args:
-            picture: What was drawn, (height, width, 3).
+            picture: The frame, (height, width, 3).
             status: Second line.
-            command: What the robot is told; ``None`` in a task without commands.
-            velocity: What it does.
+            command: The robot's command; ``None`` in a task without commands.
+            velocity: Its measured velocity.
         """
         image = Image.fromarray(picture)
         draw = ImageDraw.Draw(image, "RGBA")
@@ -94,5 +94,5 @@ class Overlay:
 
 
 def _number(value: float) -> str:
-    """Write two decimals, never -0.00."""
+    """Format with two decimals, never -0.00."""
     return f"{round(value, 2) + 0.0:.2f}"

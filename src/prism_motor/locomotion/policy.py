@@ -23,7 +23,7 @@ class WalkingPolicy:
     config: LocomotionConfig
     """How it was trained."""
     step: int
-    """Policy updates it has had."""
+    """Policy updates it was trained for."""
     actor: Any
     """The rsl_rl model with its trained weights, in evaluation mode."""
     module: nn.Module

@@ -54,7 +54,7 @@ def make_ppo(
     with contextlib.redirect_stdout(io.StringIO()):  # it prints the networks
         ppo = PPO.construct_algorithm(env.get_observations(), env, settings, "cpu")  # type: ignore[arg-type]
     if config.ppo.mirror:
-        mirrored: Any = env  # rsl_rl asks for its own class, and needs its attributes only
+        mirrored: Any = env  # rsl_rl's type hint is its own class; it only needs the attributes
         ppo.symmetry = _Augmentation(mirrored, augment, use_data_augmentation=True)
     return ppo
 
@@ -63,12 +63,12 @@ class _Augmentation(Symmetry):
     """Mirrored copies of the samples, without the loss that rsl_rl would compute just to log it."""
 
     def compute_loss(self, actor: MLPModel, batch: Any, original_batch_size: int) -> torch.Tensor:
-        """Cost nothing, where the original runs the actor once more."""
+        """Return zero; the original runs the actor once more."""
         return torch.zeros(())
 
 
 def make_actor(config: LocomotionConfig) -> MLPModel:
-    """Build the policy network alone, as it is trained, with random weights."""
+    """Build only the policy network, as it is trained, with random weights."""
     inputs, outputs = observation_size(config.task)
     observations = TensorDict({"policy": torch.zeros(1, inputs)}, batch_size=[1])
     settings = _actor_settings(config.actor, config.ppo)

@@ -1,4 +1,4 @@
-"""Presets of learning to walk and the arms of a comparison, as data."""
+"""Walking presets and the arms of a comparison, as data."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ PRESETS: Registry[WalkingPreset] = Registry(
             updates=800,
             checkpoint_every=_LAPTOP.checkpoint_every,
             warmup=_LAPTOP.warmup,
-            # 705 inputs want a smaller rate than 235.
+            # 705 inputs need a smaller rate than 235.
             ppo=replace(
                 _LAPTOP.ppo,
                 steps=24,
@@ -105,11 +105,11 @@ PRESETS: Registry[WalkingPreset] = Registry(
         "quadruped": _LAPTOP,
     },
 )
-"""Training presets by name; the task of the same name belongs to each."""
+"""Training presets by name; each belongs to the task of the same name."""
 
 
 def find_preset(name: str) -> WalkingPreset:
-    """Return the learner of a preset; a task without one of its name is learned like ``laptop``."""
+    """Return a preset by name; a task without its own preset is trained like ``laptop``."""
     if name in PRESETS or name not in TASKS:
         return PRESETS[name]
     ppo = PRESETS["laptop"].ppo
@@ -117,7 +117,7 @@ def find_preset(name: str) -> WalkingPreset:
 
 
 def preset_names() -> dict[str, Any]:
-    """Return all presets: those with a learner of their own, then a user's tasks."""
+    """Return all presets: those defined here, then users' tasks."""
     return {name: find_preset(name) for name in (*PRESETS, *TASKS)}
 
 
@@ -151,8 +151,8 @@ def make_actor_config(
         arm: One of :func:`arm_names`.
         preset: Sizes shared by all arms.
         task: The task, for the observation size.
-        options: Further fields of the actor's config, e.g. ``degree``; those of a matched control
-            are of the actor that it matches.
+        options: Further fields of the actor's config, e.g. ``degree``; for a matched control, of
+            the actor that it matches.
     """
     check_choice("arm", arm, arm_names())
     if arm == "mlp-large":
@@ -186,16 +186,16 @@ def make_config(
         preset: One of :data:`PRESETS`.
         arm: One of :func:`arm_names`.
         seed: Training seed.
-        name: What the arm is called in tables, when several are of one kind.
+        name: What the arm is called in tables, to distinguish several of one kind.
         overrides: Settings by dotted key that differ from the preset, e.g. ``ppo.learning_rate``.
-            Those of the task come before the actor is made: a control is matched on that task.
-        match: Whether a control is matched; else its actor is the one that it would match.
+            Those of the task apply before the actor is made: a control is matched on that task.
+        match: Whether to match a control; if not, its actor is the one that it would match.
     """
     settings = find_preset(preset)
     changes = flatten(overrides or {})
     for key in changes:
         if key in ("kind", "preset", "arm", "seed"):
-            raise ConfigError(f"{key} names the run and cannot be overridden; give it by itself.")
+            raise ConfigError(f"{key} names the run and cannot be overridden; set it directly.")
     keys = [key for key in changes if key.startswith("actor.")]
     actor = {key.removeprefix("actor."): changes.pop(key) for key in keys}
     plain = LocomotionConfig(

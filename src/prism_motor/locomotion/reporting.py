@@ -1,4 +1,4 @@
-"""What reports must know about walking."""
+"""What reports need to know about walking."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MEASURES = (
     Measure("double_support", "double support", "%", 1, None, 100.0),
     Measure("speed_ratio", "speed / commanded", "", 2, None),
 )
-"""What is measured about an episode, the paper's Table 1 first. The last three distinguish walking
-from shuffling; none of them is better high or low as such."""
+"""What is measured per episode, the paper's Table 1 first. The last three distinguish walking from
+shuffling; for none of them is higher or lower better as such."""
 
 
 class WalkingReport(ReportSpec):
@@ -53,7 +53,7 @@ class WalkingReport(ReportSpec):
         return f"{' and '.join(presets)} ({configs[0].task.robot})"
 
     def task_key(self, config: LocomotionConfig) -> str:
-        """Return the task alone: presets with the same one may share a table."""
+        """Return only the task: presets with the same task may share a table."""
         return json.dumps(self.task_settings(config))
 
     def parameters(self, config: LocomotionConfig) -> int:
@@ -69,11 +69,11 @@ class WalkingReport(ReportSpec):
         return config.samples_per_update
 
     def extent(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
-        """Say how many episodes of how many environments were evaluated."""
+        """Return how many episodes of how many environments were evaluated."""
         return f"{protocol['envs']} × {protocol['episodes']} episodes"
 
     def portrait(self, found: Mapping[str, str]) -> str:
-        """Say how an arm walks; a shuffle must not pass for a walk."""
+        """Describe how an arm walks; shuffling must not pass for walking."""
         text = f"survives {found['survived']} %"
         if {"speed_ratio", "swing_apex"} <= found.keys():
             text += (

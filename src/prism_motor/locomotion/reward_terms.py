@@ -1,6 +1,6 @@
-"""How reward terms are written: what they see, what they remember, what they need.
+"""How to write reward terms: what they see, what they remember, what they need.
 
-A function is a term without memory, a subclass of :class:`RewardTerm` one with memory; both are
+A function is a term without memory, a subclass of :class:`RewardTerm` is one with memory; both are
 registered with :func:`term`. Their keyword-only arguments are parameters, whose values come from
 ``RewardConfig.parameters``.
 """
@@ -32,12 +32,12 @@ NEEDS = {
     "foot pairs": "a robot whose feet come in left-right pairs",
     "knee pairs": "a robot with knees in left-right pairs",
 }
-"""What a term may need of its task and robot."""
+"""What a term may require of its task and robot."""
 
 
 @dataclass
 class LeggedStep:
-    """Everything that a reward term may look at, in any task; extend it for one's own."""
+    """Everything that a reward term can use, in any task; extend it for your own task."""
 
     config: RewardConfig
     state: RobotState
@@ -89,12 +89,12 @@ class RewardTerm(ABC):
     """A reward term with memory.
 
     A subclass makes its tensors, one row per environment, in ``__init__`` and names them in
-    ``memory``: they are part of checkpoints, and zero when an episode begins. Keyword-only
+    ``memory``: they are part of checkpoints, and zero at the start of an episode. Keyword-only
     arguments of ``__init__`` are parameters.
 
     Args:
         robot: The robot.
-        num_envs: How many environments.
+        num_envs: Number of environments.
     """
 
     memory: ClassVar[tuple[str, ...]] = ()
@@ -108,7 +108,7 @@ class RewardTerm(ABC):
         """Return the unweighted reward, (N,)."""
 
     def reset(self, envs: Tensor, sole_height: Tensor) -> None:
-        """Begin new episodes in some environments, whose soles are at these heights (envs, F)."""
+        """Start new episodes in some environments, whose soles are at these heights (envs, F)."""
         for name in self.memory:
             setattr(self, name, getattr(self, name).index_fill(0, envs, 0))
 
@@ -148,8 +148,8 @@ def term(made: Callable[..., Any] | None = None, *, needs: tuple[str, ...] = ())
     ``class HopHigh`` is called ``hop_high`` in ``RewardConfig.weights``.
 
     Args:
-        made: The term, where it is used as a plain decorator.
-        needs: What it needs of task and robot, of :data:`NEEDS`.
+        made: The term, if used as a plain decorator.
+        needs: What it requires of task and robot, of :data:`NEEDS`.
     """
     if made is None:
         return partial(term, needs=needs)

@@ -1,7 +1,7 @@
 """The weighted sum of reward terms, and the 22 terms of Humanoid-Gym.
 
-A term maps the present step to a value per environment; :class:`Rewards` weighs and adds them. How
-to write one is in :mod:`prism_motor.locomotion.reward_terms`, whose names are found here too.
+A term maps the current step to one value per environment; :class:`Rewards` weights and adds them.
+:mod:`prism_motor.locomotion.reward_terms` explains how to write one; its names are exported here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from prism_motor.sim.robots import Robot
 
 CONTACT_FORCE = 5.0
-"""Vertical force from which a foot counts as touching the ground, N."""
+"""Vertical force above which a foot counts as touching the ground, N."""
 
 
 class Rewards:
@@ -38,11 +38,11 @@ class Rewards:
     Args:
         config: Weights and parameters.
         robot: The robot.
-        num_envs: How many environments.
-        offers: What task and robot have of :data:`NEEDS`.
+        num_envs: Number of environments.
+        offers: Which of :data:`NEEDS` task and robot meet.
 
     Attributes:
-        sums: Weighted reward of each term over the present episode, (terms, N).
+        sums: Weighted reward of each term over the current episode, (terms, N).
         terms: The terms by name.
     """
 
@@ -71,7 +71,7 @@ class Rewards:
         return weighted.sum(0).clamp(min=0.0)
 
     def reset(self, envs: Tensor, sole_height: Tensor) -> dict[str, float]:
-        """Forget finished episodes and return the sum of each term, mean over them."""
+        """Clear finished episodes and return each term's sum, averaged over them."""
         finished = self.sums.index_select(1, envs).mean(1).tolist()
         self.sums.index_fill_(1, envs, 0.0)
         for made in self._with_memory().values():
@@ -86,7 +86,7 @@ class Rewards:
         return tensors
 
     def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from a saved state."""
+        """Resume from a saved state."""
         self.sums = tensors["sums"]
         for name, made in self._with_memory().items():
             made.load_state_dict({key: tensors[f"{name}.{key}"] for key in made.memory})
@@ -96,14 +96,14 @@ class Rewards:
 
 
 def check_rewards(config: RewardConfig, robot: Robot, offers: Collection[str]) -> None:
-    """Refuse terms that are unknown or do not fit task and robot, and unknown parameters."""
+    """Raise on unknown terms and parameters, and on terms that do not fit task and robot."""
     for name in config.weights:
         for need in TERMS[name].needs:
             if need not in offers:
                 raise InputError(
                     f"The reward term {name!r} needs {NEEDS[need]}, which {robot.name} with "
                     f"{len(robot.feet)} feet and {len(robot.knees)} knees in this task is not. "
-                    f"Take {name!r} out of task.rewards.weights."
+                    f"Remove {name!r} from task.rewards.weights."
                 )
     for name, values in config.parameters.items():
         if name not in config.weights:
@@ -133,7 +133,7 @@ def tracking_ang_vel(step: Step) -> Tensor:
 
 @term(needs=("commands",))
 def track_vel_hard(step: Step) -> Tensor:
-    """The same with a sharper peak and a slope that never ends."""
+    """The same with a sharper peak and a slope that never vanishes."""
     planar, yaw = step.planar_error, step.yaw_error
     return (torch.exp(-10 * planar) + torch.exp(-10 * yaw)) / 2 - 0.2 * (planar + yaw)
 
@@ -148,7 +148,7 @@ def low_speed(step: Step) -> Tensor:
 
 _SPEED_SHARES = torch.tensor([0.0, 0.5, 1.2])
 _SPEED_PAY = torch.tensor([-2.0, -1.0, 1.2, 0.0])
-"""For going backwards, slower than half, about as fast as wanted, too fast."""
+"""For going backwards, slower than half, about as fast as commanded, too fast."""
 
 
 # Posture ----------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def base_height(step: Step) -> Tensor:
 
 @term
 def vel_mismatch_exp(step: LeggedStep) -> Tensor:
-    """No vertical motion, no rolling and pitching."""
+    """No vertical motion, no rolling or pitching."""
     vertical = step.state.velocity[:, 2].square()
     tumbling = norm(step.state.angular_velocity[:, :2])
     return (torch.exp(-10 * vertical) + torch.exp(-5 * tumbling)) / 2
@@ -194,7 +194,7 @@ def joint_pos(step: Step) -> Tensor:
 
 @term
 def default_joint_pos(step: LeggedStep) -> Tensor:
-    """Hip roll and yaw near the default pose, all joints a little."""
+    """Hip roll and yaw near the default pose, and weakly all joints."""
     offset = step.state.q - step.default_pose
     legs = _leg_masks(step.config.abduction_joints, len(step.default_pose))
     abduction = (offset.square() @ legs).sqrt().sum(-1)
@@ -230,7 +230,7 @@ def knee_distance(step: LeggedStep) -> Tensor:
 
 
 def _distance_in(positions: Tensor, bounds: tuple[float, float]) -> Tensor:
-    """Mean over left-right pairs (0, 1), (2, 3), ... of how well the planar distance fits."""
+    """Return how well planar distances fit, mean over left-right pairs (0, 1), (2, 3), ..."""
     left, right = positions.unflatten(1, (-1, 2)).unbind(2)
     distance = norm((left - right)[..., :2])
     outside = (distance - distance.clamp(*bounds)).abs().clamp(max=0.5)
@@ -253,7 +253,7 @@ def foot_slip(step: LeggedStep) -> Tensor:
 
 @term(needs=("gait",))
 class FeetAirTime(RewardTerm):
-    """Time that a foot spends in scheduled swing, paid when the swing ends."""
+    """Time that a foot spends in scheduled swing, rewarded when the swing ends."""
 
     memory = ("time", "last_contact")
 
@@ -263,7 +263,7 @@ class FeetAirTime(RewardTerm):
         self.last_contact = torch.zeros(num_envs, len(robot.feet), dtype=torch.bool)
 
     def __call__(self, step: Step) -> Tensor:
-        """Pay the time in the air at the first contact."""
+        """Reward the time in the air at the first contact."""
         grounded = step.contact | step.stance | self.last_contact
         self.last_contact = step.contact
         landed = (self.time > 0) & grounded
@@ -277,8 +277,8 @@ class FeetAirTime(RewardTerm):
 class FeetClearance(RewardTerm):
     """Time that a swinging foot spends within a centimetre of its target height.
 
-    Humanoid-Gym does not reset the heights with the episode, so that the jump back to the start is
-    counted as foot motion; here a reset begins at the feet's new height.
+    Humanoid-Gym does not reset the heights with the episode, so the jump back to the start counts
+    as foot motion; here a reset starts at the feet's new height.
     """
 
     memory = ("height", "last")
@@ -289,7 +289,7 @@ class FeetClearance(RewardTerm):
         self.last = torch.zeros(num_envs, len(robot.feet))
 
     def __call__(self, step: Step) -> Tensor:
-        """Pay every step near the target height."""
+        """Reward every step near the target height."""
         self.height = self.height + step.sole_height - self.last
         self.last = step.sole_height
         near = (self.height - step.config.foot_height).abs() < 0.01
@@ -338,4 +338,4 @@ def dof_acc(step: LeggedStep) -> Tensor:
     return ((step.last_dq - step.state.dq) / step.control_dt).square().sum(-1)
 
 
-TERMS.close()  # what comes after are terms of users
+TERMS.close()  # terms registered later are the user's

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RobotState:
-    """What the task is computed from; N environments, J joints, F feet."""
+    """What tasks are computed from; N environments, J joints, F feet."""
 
     base_position: Tensor
     """World position of the base (N, 3)."""
@@ -51,7 +51,7 @@ class RobotState:
 
 
 def read_state(engine: RolloutEngine) -> RobotState:
-    """Read the present state; sensor values are one physics step old."""
+    """Read the current state; sensor values are one physics step old."""
     feet, knees, base = engine.robot.feet, engine.robot.knees, engine.robot.base
     linear, angular = engine.qvel[:, :3], engine.qvel[:, 3:6]
     quaternion = engine.qpos[:, 3:7]
@@ -88,7 +88,7 @@ def _tensor(values: np.ndarray) -> Tensor:
 
 
 def has_fallen(state: RobotState, limits: TerminationConfig) -> Tensor:
-    """Say which robots (N,) have fallen: the base touches something, tilts too far or is low."""
+    """Return which robots (N,) have fallen: base in contact, tilted too far or too low."""
     fallen = state.base_force.norm(dim=-1) > limits.base_force
     if limits.roll is not None:
         fallen |= state.euler[:, 0].abs() > limits.roll
@@ -99,7 +99,7 @@ def has_fallen(state: RobotState, limits: TerminationConfig) -> Tensor:
     return fallen
 
 
-# NumPy costs a third of torch here: the arrays are small, and there are many operations on them.
+# NumPy takes a third of torch's time here: many operations on small arrays.
 
 
 def rotation_matrix(quaternion: np.ndarray) -> np.ndarray:

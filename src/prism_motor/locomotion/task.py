@@ -1,4 +1,4 @@
-"""Settings of tasks: one frozen dataclass per part, checked when it is made."""
+"""Settings of tasks: one frozen dataclass per part, checked on creation."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class GaitConfig:
     cycle: float = 0.64
     """Duration of one gait cycle, s."""
     double_support: float = 0.1
-    """Feet are all in stance while |sin(phase)| is below this."""
+    """All feet are in stance while |sin(phase)| is below this."""
     offsets: tuple[float, ...] = (0.0, 0.5)
     """Phase of each foot as a fraction of the cycle."""
     amplitude: float = 0.316
@@ -94,7 +94,7 @@ class ActionConfig:
     """From the policy's output to joint targets."""
 
     scale: float = 0.25
-    """Joint target per unit of action, rad."""
+    """Joint angle per unit of action, rad."""
     clip: float = 18.0
     """Limit on raw and applied actions."""
     on_reference: bool = False
@@ -142,7 +142,7 @@ class ObservationConfig:
 
 @dataclass(frozen=True)
 class RewardConfig:
-    """Weights by term name, their parameters, and the constants that terms share."""
+    """Weights and parameters by term name, and the constants that terms share."""
 
     weights: dict[str, float] = field(default_factory=dict)
     """Weight by term; the total is the sum of weight * control_dt * term, not below zero."""
@@ -155,13 +155,13 @@ class RewardConfig:
     foot_height: float = 0.06
     """Target height of a swinging foot, m."""
     contact_force: float = 425.0
-    """Foot force above which it is punished, N."""
+    """Foot force above which a penalty applies, N."""
     feet_distance: Range = (0.2, 0.5)
     """Allowed distance between the feet, m."""
     knee_distance: Range = (0.2, 0.25)
     """Allowed distance between the knees, m."""
     abduction_joints: tuple[tuple[int, ...], ...] = ((1, 2), (7, 8))
-    """Joints per leg that default_joint_pos holds close to the default pose."""
+    """Joints per leg that default_joint_pos keeps close to the default pose."""
 
     def __post_init__(self) -> None:
         where = "task.rewards"
@@ -179,7 +179,7 @@ class RewardConfig:
 
 
 def _read_weights(given: Any) -> dict[str, float]:
-    """Return weights by term; runs of earlier versions hold a list of (term, weight)."""
+    """Return weights by term; earlier versions wrote a list of (term, weight)."""
     pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
     try:
         weights = {str(name): float(weight) for name, weight in pairs}
@@ -193,7 +193,7 @@ def _read_weights(given: Any) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class RandomisationConfig:
-    """What varies during training; the default is none of it."""
+    """What varies during training; nothing by default."""
 
     friction: Range = (1.0, 1.0)
     """Sliding friction, drawn once per environment."""
@@ -251,7 +251,7 @@ class TerminationConfig:
 
 @dataclass(frozen=True)
 class LeggedTaskConfig:
-    """What every task of a legged robot has; the base of tasks of one's own."""
+    """What every task of a legged robot has; the base of your own tasks."""
 
     kind: str = ""
     """Which environment: a name in :data:`TASK_KINDS`."""
@@ -316,11 +316,11 @@ class TaskConfig(LeggedTaskConfig):
 TASK_KINDS: Registry[Any] = Registry(
     "kind of task", {"velocity": "prism_motor.locomotion.env:VelocityEnv"}
 )
-"""Environment classes by the kind of task that they are for."""
+"""Environment classes by kind of task."""
 
 
 def register_task_kind(name: str, env: type) -> None:
-    """Make a kind of task of one's own known.
+    """Register your own kind of task.
 
     Args:
         name: Its name, the ``kind`` of its configs.

@@ -62,7 +62,7 @@ _XBOT_SWING = tuple(
     for joint, factor in ((2, 1.0), (3, 2.0), (4, 1.0))
 )
 
-# PhysX averages the feet's 0.1..2.0 with the ground's 0.6.
+# PhysX averages the feet's 0.1..2.0 and the ground's 0.6.
 _FULL_RANDOMISATION = RandomisationConfig(
     friction=(0.35, 1.3),
     base_mass=(-3.0, 3.0),
@@ -135,21 +135,21 @@ _OWN: dict[str, TaskConfig] = {
 }
 
 TASKS: Registry[Any] = Registry("task", _OWN)
-"""Tasks by name: configs of any kind, those of the package of velocity tasks."""
+"""Tasks by name: configs of any kind; the built-in ones are velocity tasks."""
 
 
 def register_task(name: str, task: LeggedTaskConfig) -> None:
-    """Make a task of one's own known by its name.
+    """Register your own task under a name.
 
     Args:
-        name: How training refers to it.
+        name: The name that configs and commands use.
         task: The task.
     """
     TASKS.register(name, task)
 
 
 def robot_settings(robot: str, weights: dict[str, float]) -> dict[str, Any]:
-    """Return fields of a task for a robot of one's own: heights, forces and payload fit the robot.
+    """Return task fields for your own robot, with heights, forces and payload that fit it.
 
     Args:
         robot: Name of the robot.
@@ -184,18 +184,18 @@ def robot_settings(robot: str, weights: dict[str, float]) -> dict[str, Any]:
 
 
 def velocity_task(robot: str, **changes: Any) -> TaskConfig:
-    """Return a velocity task for a robot of one's own, with sizes that follow from the robot.
+    """Return a velocity task for your own robot, with sizes that follow from the robot.
 
-    Feet take turns. There is no reference motion, and reward terms that the robot has no use for
-    are left out.
+    Feet take turns. There is no reference motion, and reward terms that do not fit the robot are
+    left out.
 
     Args:
         robot: Name of the robot.
-        **changes: Fields of :class:`TaskConfig` that shall be others.
+        **changes: Fields of :class:`TaskConfig` to change.
     """
     built = make_robot(robot)
     feet = len(built.feet)
-    left_out = {"joint_pos"}  # without a reference motion it pays for standing still
+    left_out = {"joint_pos"}  # without a reference motion it rewards standing still
     if feet % 2:
         left_out.add("feet_distance")
     if not built.knees or len(built.knees) % 2:

@@ -1,4 +1,4 @@
-"""Learning to walk by PPO: rollout, update; one after the other, resumable to the bit."""
+"""Learning to walk by PPO: alternating rollouts and updates, resumable bit for bit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WalkingTrainer:
     """PPO on the velocity task.
 
     All randomness comes from the environment's generator and torch's global one; both are part of
-    :meth:`state`, so a run that goes on from there repeats an uninterrupted one bit for bit.
+    :meth:`state`, so a run resumed from there repeats an uninterrupted one bit for bit.
 
     Args:
         config: The run.
@@ -42,12 +42,12 @@ class WalkingTrainer:
         if config.envs % world_size:
             raise InputError(
                 f"{config.envs} environments cannot be shared evenly by {world_size} processes; "
-                f"give a multiple of {world_size} by --envs."
+                f"give a multiple of {world_size} with --envs."
             )
         self.world_size = world_size
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)  # the same networks on every rank
-        # Seeds of different runs and ranks must not meet: 1000 ranks fit between two seeds.
+        # Seeds of different runs and ranks must not coincide: 1000 ranks fit between two seeds.
         env_seed = 1000 * config.seed + rank.index
         envs = config.envs // world_size
         self.env = make_env(config.task, envs, seed=env_seed, threads=config.threads)
@@ -61,7 +61,7 @@ class WalkingTrainer:
         self.ppo = make_ppo(config, self.env, parallel)
         self.ppo.train_mode()
         torch.manual_seed(env_seed)  # different actions on every rank
-        # Episodes begin at different times, so that they do not all end together.
+        # Stagger the episodes, so that they do not all end together.
         self.env.episode_length_buf = torch.randint(
             self.env.max_episode_length, (envs,), generator=self.env.generator
         )
@@ -139,7 +139,7 @@ class WalkingTrainer:
         }
 
     def state(self) -> State:
-        """Return (tensors, plain data) from which :meth:`restore` goes on exactly."""
+        """Return (tensors, plain data) from which :meth:`restore` resumes exactly."""
         tensors = {f"actor.{k}": v for k, v in self.ppo._raw_actor.state_dict().items()}
         tensors |= {f"critic.{k}": v for k, v in self.ppo._raw_critic.state_dict().items()}
         optimizer = self.ppo.optimizer.state_dict()
@@ -166,7 +166,7 @@ class WalkingTrainer:
         return {"actor": self.ppo.actor, "critic": self.ppo.critic}
 
     def describe(self, row: Mapping[str, float]) -> str:
-        """Say in one line how the policy does and where the time goes."""
+        """Describe in one line how the policy does and where the time goes."""
         errors = ""
         if "linear_error" in row:
             errors = f"errors {row['linear_error']:.2f} m/s {row['yaw_error']:.2f} rad/s  "
@@ -178,7 +178,7 @@ class WalkingTrainer:
         )
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Resume from a saved state."""
         self.ppo._raw_actor.load_state_dict(select(tensors, "actor."))
         self.ppo._raw_critic.load_state_dict(select(tensors, "critic."))
         entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
@@ -190,7 +190,7 @@ class WalkingTrainer:
         )
         self.env.load_state_dict(select(tensors, "env."))
         torch.set_rng_state(tensors["torch_rng"])
-        # Checkpoints from before updates were called so say "iteration".
+        # Old checkpoints call updates "iteration".
         self.updates = int(plain["updates"] if "updates" in plain else plain["iteration"])
         self.seconds = plain["seconds"]
         self.ppo.learning_rate = plain["learning_rate"]

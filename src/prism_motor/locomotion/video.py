@@ -1,4 +1,4 @@
-"""Videos of one robot under a policy, with what it was told and what it does."""
+"""Videos of one robot under a policy, with its command and what it does."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from prism_motor.locomotion.task import LeggedTaskConfig
 
 _FRAME_RATE = 30.0
-"""Pictures per second, about: they are taken every few control steps."""
+"""Approximate frames per second: one is drawn every few control steps."""
 _SMOOTHED = 0.5
 """Time over which the velocity of a robot without a gait is averaged, s."""
 
 
 @dataclass(frozen=True)
 class VideoConfig:
-    """What to film."""
+    """What to record."""
 
     seconds: float = 10.0
     """Length, s."""
@@ -44,7 +44,7 @@ class VideoConfig:
     height: int = 480
     """Pixels, even."""
     seed: int = 1
-    """Seed of the initial state and of all else that is random."""
+    """Seed of the initial state and everything else random."""
     primitives: bool = False
     """Whether to draw our primitives even where a package with meshes is installed."""
 
@@ -62,16 +62,16 @@ class VideoConfig:
 
 
 class Film:
-    """One robot under a policy, as pictures; iterate over it once.
+    """Frames of one robot under a policy; iterate over it once.
 
     Args:
         policy: Observations (1, observations) to actions (1, joints).
         task: The task that it was trained on.
-        config: What to film.
-        title: First line of every picture.
+        config: What to record.
+        title: First line of every frame.
 
     Attributes:
-        rate: Pictures per second.
+        rate: Frames per second.
         falls: How often the robot has fallen so far; it starts again after a fall.
     """
 
@@ -96,7 +96,7 @@ class Film:
 
     def __iter__(self) -> Generator[np.ndarray]:
         env, config = self.env, self.config
-        # The base swings with every step; the mean over a gait cycle is what the command is about.
+        # The base sways with every step; commands refer to the mean over a gait cycle.
         cycle = env.cfg.gait.cycle if isinstance(env, VelocityEnv) else _SMOOTHED
         recent = deque(maxlen=max(1, round(cycle / env.control_dt)))
         size = {"width": config.width, "height": config.height}
@@ -113,7 +113,7 @@ class Film:
                 told = env.commands.values[0].tolist() if isinstance(env, VelocityEnv) else None
                 yield self.overlay.draw(picture, self._status(), told, velocity.tolist())
 
-    @torch.inference_mode()  # not around the pictures: whoever asks for them may be training
+    @torch.inference_mode()  # not around the generator: its caller may be training
     def _step(self) -> list[float]:
         """Advance by one control step; return forward, sideways and turning velocity."""
         actions = self.policy(self.env.get_observations()["policy"])

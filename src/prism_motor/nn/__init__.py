@@ -1,6 +1,6 @@
 """The layer library: torch only.
 
-Start with :class:`PolynomialLayer`; the rest is what one needs around it.
+Start with :class:`PolynomialLayer`; the rest is what you need around it.
 """
 
 from prism_motor.nn.actors import (

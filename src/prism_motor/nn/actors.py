@@ -36,7 +36,7 @@ class ActorConfig:
         make_activation(self.activation)
 
     def make_encoder(self, in_features: int) -> nn.Module:
-        """Build what stands in front of the trunk."""
+        """Build the encoder in front of the trunk."""
         return nn.Identity()
 
     def encoded_size(self, in_features: int) -> int:
@@ -77,7 +77,7 @@ class PrismActorConfig(_LatentActorConfig):
     name: ClassVar[str] = "prism"
 
     interaction: str = "gated"
-    """Interaction layer by name; the alternatives make ablation arms."""
+    """Interaction layer by name; the alternatives give ablation arms."""
     gate_init: float = 0.01
     """Initial gates (``interaction="gated"`` only)."""
     warmup: int = 0
@@ -92,7 +92,7 @@ class PrismActorConfig(_LatentActorConfig):
             for field in fields(self):
                 if field.name in _GATED_ONLY and getattr(self, field.name) != field.default:
                     raise InputError(
-                        f"actor 'prism': {field.name} applies to interaction='gated' only, got "
+                        f"actor 'prism': {field.name} applies only to interaction='gated', got "
                         f"interaction={self.interaction!r}. Leave {field.name} out."
                     )
 
@@ -215,7 +215,7 @@ ACTOR_ALIASES = {"gated": "prism", "residual": "prism-residual"}
 
 
 def register_actor(config: type[ActorConfig]) -> type[ActorConfig]:
-    """Add an actor of one's own, as a decorator of its config: ``make_encoder`` builds it."""
+    """Add a custom actor, as a decorator of its config: ``make_encoder`` builds its encoder."""
     known = ACTORS.get(config.name)
     if known is not None and known.__qualname__ != config.__qualname__:
         raise InputError(f"There is an actor called {config.name!r} already; choose another name.")

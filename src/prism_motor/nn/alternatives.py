@@ -1,6 +1,6 @@
 """Named alternatives to the PRISM layer, with its interface, for fair comparisons.
 
-Every one is built as ``Layer(in_features, out_features, degree, bias=, device=, dtype=)`` and maps
+Each is built as ``Layer(in_features, out_features, degree, bias=, device=, dtype=)`` and maps
 (..., in_features) to (..., out_features). :func:`make_interaction` builds them by name.
 """
 
@@ -49,8 +49,8 @@ class LinearLayer(FactorLayer):
 class ProductLayer(FactorLayer):
     """Ungated product ``prod_k (W_k x + b_k)``; at degree 2 the bilinear gated linear unit.
 
-    It has no first-order path of its own: lower degrees come from the biases alone, which here all
-    start as in ``nn.Linear`` (with zero biases in the later factors the output would be an exact
+    It has no first-order path of its own: lower degrees come only from the biases, which here all
+    start as in ``nn.Linear`` (with zero biases in the later factors, the output would be an exact
     monomial of full degree).
     """
 
@@ -183,7 +183,7 @@ class ExplicitLayer(nn.Module):
                 f"ExplicitLayer: {in_features} inputs at degree {degree} make {monomials:,} "
                 f"monomials and {monomials * out_features:,} weights, above the limit of "
                 f"{max_monomials:,} monomials. PolynomialLayer does the same degree with "
-                f"{gated:,} parameters; or raise max_monomials if the memory is there."
+                f"{gated:,} parameters; or raise max_monomials if you have the memory."
             )
         # Index 0 is a constant one in front of the input, so lower degrees are the same gather.
         multisets = torch.combinations(

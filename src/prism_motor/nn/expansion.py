@@ -96,7 +96,7 @@ def expand_product(constant: Tensor, linear: Tensor, top: int | None = None) -> 
         raise InputError(
             f"expand: {in_features} inputs at degree {degree} give {monomials:,} monomials for "
             f"each of {out_features} features, more than the {_MAX_COEFFICIENTS:,} coefficients "
-            "that are held in full. Give top=k to keep the k largest of each feature and degree."
+            "that are held in full. Use top=k to keep the k largest of each feature and degree."
         )
     searched = in_features
     if top is not None:

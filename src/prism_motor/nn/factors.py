@@ -50,7 +50,7 @@ class FactorLayer(nn.Module):
         )
 
     def reset_parameters(self) -> None:
-        """Draw the first factor exactly as ``nn.Linear`` does, later ones alike with zero bias."""
+        """Draw the first factor as ``nn.Linear`` does, later ones likewise with zero bias."""
         with torch.no_grad():
             for k in range(self.degree):
                 nn.init.kaiming_uniform_(self.weight[k], a=math.sqrt(5))
@@ -121,7 +121,7 @@ class FactorLayer(nn.Module):
             error_messages.insert(0, problem)
 
     def _layout_problem(self, state_dict: dict[str, Any], prefix: str) -> str | None:
-        """Explain, in the words of this layer, why a state_dict does not fit."""
+        """Explain, in terms of this layer, why a state_dict does not fit."""
         if problem := reference_layout_problem(type(self).__name__, state_dict, prefix):
             return problem
         where = f"{type(self).__name__} '{prefix.rstrip('.')}'" if prefix else type(self).__name__

@@ -66,7 +66,7 @@ class FiniteGuard:
 
 @torch.no_grad()
 def _find_culprit(layer: FactorLayer, x: Tensor) -> str:
-    """Say what became non-finite first: input, parameter, affine factor or product."""
+    """Describe what became non-finite first: input, parameter, affine factor or product."""
     if problem := _count_bad(x):
         return f"its input is not finite ({problem}). Look upstream of this layer."
     gate = layer.effective_gate() if isinstance(layer, PolynomialLayer) else None

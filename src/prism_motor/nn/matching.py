@@ -51,7 +51,7 @@ def matched_mlp(
     """Return a plain MLP actor of the same cost as ``reference``, within 0.1 %.
 
     The widths keep the proportions of ``hidden``. Multiples of eight are preferred (they are what
-    people write and what kernels like); finer steps are used when needed to come near enough.
+    people write and what kernels like); finer steps are used when needed to get close enough.
 
     Args:
         reference: The network to match. For an :class:`Actor` everything else has a default.
@@ -61,6 +61,7 @@ def matched_mlp(
         hidden: Proportions of the hidden widths; default: the reference actor's.
         activation: Activation; default: the reference actor's, else ``"elu"``.
     """
+    # An Actor provides the defaults.
     check_choice("cost", by, ("parameters", "flops"))
     if isinstance(reference, Actor):
         hidden = reference.config.hidden if hidden is None else hidden
@@ -70,8 +71,9 @@ def matched_mlp(
     if not hidden:
         raise InputError(
             "matched_mlp: give hidden=(...), the proportions of the hidden widths; they can only "
-            "be taken over from an Actor with hidden layers."
+            "be taken from an Actor with hidden layers."
         )
+    # Costs in closed form: the search tries thousands of shapes.
     if by == "parameters":
         target, bias_cost, product_cost = count_parameters(reference), 1, 1
     else:
@@ -87,7 +89,7 @@ def matched_mlp(
         raise InputError(
             f"matched_mlp: no MLP {in_features}-...-{out_features} shaped like {hidden} comes "
             f"within 0.1 % of {target:,} {by}; the nearest, {widths}, has {cost(widths):,} "
-            f"({miss:.2%} off). Give other proportions by hidden=(...)."
+            f"({miss:.2%} off). Give other proportions with hidden=(...)."
         )
     config = ActorConfig(hidden=widths, activation=activation or "elu")
     return Actor(config, in_features, out_features)

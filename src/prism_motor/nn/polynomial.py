@@ -27,7 +27,7 @@ class PolynomialLayer(FactorLayer):
     exactly at the first factor.
 
     Initialisation: the first factor is drawn exactly as ``nn.Linear`` draws its own (the same
-    seed gives the same numbers), later factors alike with zero bias. The factors are independent,
+    seed gives the same numbers), later factors likewise with zero bias. They are independent,
     so for an input of mean square m the output has mean zero and the standard deviation given by
     :meth:`initial_std`::
 
@@ -44,8 +44,8 @@ class PolynomialLayer(FactorLayer):
         bias: Whether the factors have a constant term.
         bound: Safe mode for half precision. Each multiplier 1 + t becomes
             1 + bound * tanh(t / bound), so that |psi_K| <= (1 + bound)^(K-1) |psi_1| whatever the
-            input. Nearly the same function while |t| is small against the bound; no longer a
-            polynomial, so :meth:`expand` refuses. 1.0 is a good value.
+            input. Nearly the same function while |t| is small compared with the bound; no longer a
+            polynomial, so :meth:`expand` raises. 1.0 is a good value.
         warmup: Fade the products in over this many updates; 0 is off. See
                 :mod:`prism_motor.nn.warmup`.
         device: Device of the parameters.
@@ -98,7 +98,7 @@ class PolynomialLayer(FactorLayer):
         bound: float | None = None,
         warmup: int = 0,
     ) -> "PolynomialLayer":
-        """Take over a trained ``nn.Linear`` as the first factor; ``gate_init=0`` keeps its output.
+        """Use a trained ``nn.Linear`` as the first factor; ``gate_init=0`` keeps its output.
 
         With this, PRISM enters an existing policy in one line::
 

@@ -1,4 +1,4 @@
-"""Naming what a polynomial layer learned."""
+"""The strongest products that a polynomial layer learned, by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Interaction:
     strength: float
     """Size of the whole product: |gates| times the norms of the factors' weights."""
     coefficient: float
-    """Signed coefficient of the named product alone: gates times its weights."""
+    """Signed coefficient of just the named product: gates times its weights."""
     share: float
     """How much of the product the names stand for: mean over factors of max(w^2) / sum(w^2)."""
 
@@ -52,6 +52,7 @@ def strongest_products(
         top: How many to return, or ``None`` for all.
         input_scale: Typical size of each input, or ``None`` for all equal.
     """
+    # Check the arguments, and scale the weights so that inputs in different units compare.
     degree, out_features, in_features = weight.shape
     if names is None:
         names = [f"x{i}" for i in range(in_features)]
@@ -73,11 +74,13 @@ def strongest_products(
             )
         weight = weight * scale
 
+    # Each factor is named by the input with the largest weight.
     norm = weight.norm(dim=-1)  # (degree, out)
     dominant = weight.abs().argmax(-1)  # (degree, out)
     peak = weight.gather(-1, dominant.unsqueeze(-1)).squeeze(-1)
     concentration = peak.square() / norm.square().clamp_min(1e-300)
 
+    # A product is the first factor times any set of later ones; keep the top ones of each set.
     found: list[Interaction] = []
     for size in range(1, degree):
         for later in combinations(range(1, degree), size):
@@ -105,12 +108,12 @@ def strongest_products(
 
 
 def frame_names(names: Sequence[str], frames: int, *, newest_last: bool = True) -> list[str]:
-    """Name a stacked history, e.g. ``dq_left_knee[t-3]``; the present frame is ``[t]``.
+    """Name a stacked history, e.g. ``dq_left_knee[t-3]``; the current frame is ``[t]``.
 
     Args:
         names: Names of one frame.
         frames: How many frames are stacked.
-        newest_last: Whether the present frame comes last (Humanoid-Gym) or first (BFM-Zero).
+        newest_last: Whether the current frame comes last (Humanoid-Gym) or first (BFM-Zero).
     """
     if frames < 1:
         raise InputError(f"frame_names: frames must be at least 1, got {frames}.")

@@ -15,8 +15,8 @@ def conditioner_from_reference(
 ) -> PolynomialConditioner:
     """Build a conditioner from weights saved by the authors' reference implementation.
 
-    Degree, sizes, gating (``interaction_scales`` present or not), depth of g and RMSNorm are read
-    off the keys; the activation and the norm's epsilon are not stored there and must be given.
+    Degree, sizes, gating (``interaction_scales`` present or not), depth of g and RMSNorm follow
+    from the keys; the activation and the norm's epsilon are not stored and must be given.
 
     Args:
         state_dict: Keys ``factors.k.weight/bias``, ``interaction_scales``, ``post_mlp.net.*`` and
@@ -26,6 +26,7 @@ def conditioner_from_reference(
             ``"identity"`` to leave it out.
         norm_eps: Epsilon of the output norm.
     """
+    # Infer the architecture from the keys.
     degree = sum(f"factors.{k}.weight" in state_dict for k in range(len(state_dict)))
     one_layer = "post_mlp.net.weight" in state_dict
     projection = {"post_mlp.net": "0"}
@@ -33,6 +34,7 @@ def conditioner_from_reference(
         projection = {"post_mlp.net.0": "0", "post_mlp.net.2": "2"}
     _check_keys(state_dict, max(1, degree), list(projection))
 
+    # Build a conditioner of the same sizes.
     weights = torch.stack([state_dict[f"factors.{k}.weight"] for k in range(degree)])
     gate = state_dict.get("interaction_scales")
     norm_weight = state_dict.get("output_norm.weight")
@@ -52,6 +54,7 @@ def conditioner_from_reference(
         output_norm=None if norm_weight is None else "rms",
         norm_eps=norm_eps,
     )
+    # Rename their tensors to ours.
     biases = torch.stack([state_dict[f"factors.{k}.bias"] for k in range(degree)])
     ours = {"interaction.weight": weights, "interaction.bias": biases}
     if gate is not None:

@@ -1,6 +1,6 @@
 """Gradual activation: the polynomial branch fades in over the first optimiser updates.
 
-The count of updates is a buffer, so a checkpoint carries it and a resumed run goes on where it was.
+The update count is a buffer, so it is saved in checkpoints and a resumed run continues from there.
 Advance it once per update, by hand or by following an optimiser::
 
     layer = PolynomialLayer(16, 64, warmup=500)

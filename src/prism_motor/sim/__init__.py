@@ -1,4 +1,4 @@
-"""Robots, of our own or from any MJCF file, and batched stepping on MuJoCo."""
+"""Robots, built in or from any MJCF file, and batched stepping with MuJoCo."""
 
 from typing import TYPE_CHECKING
 

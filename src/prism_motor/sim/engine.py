@@ -1,7 +1,7 @@
 """Stepping many robots at once in MuJoCo's own threads.
 
 :class:`RolloutEngine` keeps the state of all environments as arrays and lets ``mujoco.rollout``
-step them; it runs on every MuJoCo from 3.3 on. PD control happens inside the engine at the physics
+step them; it runs on MuJoCo 3.3 and later. PD control happens inside the engine at the physics
 rate: the actuators are position servos whose torque is clipped to the motor's limit. A GPU engine
 would offer the same attributes and methods with tensors on its device.
 """
@@ -49,16 +49,16 @@ class _Batch:
 
 
 class RolloutEngine:
-    """A batch of one robot, stepped by ``mujoco.rollout``.
+    """A batch of copies of one robot, stepped by ``mujoco.rollout``.
 
     Args:
         robot: The robot.
-        num_envs: How many.
+        num_envs: Number of environments.
         timestep: Physics step, s.
         substeps: Physics steps per call of :meth:`step`.
         threads: Simulation threads.
 
-    Friction and masses are those of the model until :meth:`set_dynamics` gives others.
+    Friction and masses are those of the model until :meth:`set_dynamics` changes them.
 
     Attributes:
         qpos: Positions, (N, 7 + joints): base position, base quaternion wxyz, joint angles.
@@ -89,11 +89,12 @@ class RolloutEngine:
         self.timestep = timestep
         self.model = build_model(robot, timestep=timestep)
         data = [mujoco.MjData(self.model) for _ in range(threads)]
-        # Few steps are over before a sleeping thread wakes up: the caller does them itself.
+        # A few steps finish before a sleeping thread wakes up: the caller runs them itself.
         self._caller = (rollout.Rollout(nthread=0), data[:1])
         self._team = self._caller if threads == 1 else (rollout.Rollout(nthread=threads), data)
         self._sensors = _sensor_columns(self.model)
         self._columns: dict[tuple[str, ...], np.ndarray] = {}
+        # State as mujoco.rollout wants it (time, qpos, qvel); qpos and qvel are views into it.
         joints = len(robot.joints)
         self._state = np.zeros((num_envs, 1 + 7 + joints + 6 + joints))
         self._readings = np.zeros((num_envs, self.model.nsensordata))
@@ -105,6 +106,7 @@ class RolloutEngine:
         self._stiffness = np.array([joint.stiffness for joint in robot.joints])
         self._damping = np.array([joint.damping for joint in robot.joints])
         self.torque_limit = self.model.actuator_forcerange[:, 1].copy()
+        # Nominal dynamics, until they are changed.
         self._moving = np.arange(num_envs)
         self._soles = colliding_geoms(self.model, robot.feet)
         self._base = self.model.body(robot.base).id
@@ -168,7 +170,7 @@ class RolloutEngine:
         )
 
     def _simulate(self, batch: _Batch, workers: tuple[Any, list[Any]]) -> None:
-        """Step a batch and keep its last sensor readings, but not its states."""
+        """Step a batch and store its last sensor readings, but not its states."""
         pool, data = workers
         batch.control[:] = self._targets[batch.envs, None]
         pool.rollout(
@@ -178,7 +180,7 @@ class RolloutEngine:
         self._readings[batch.envs] = batch.readings[:, -1]
 
     def rest(self, envs: np.ndarray) -> None:
-        """Leave some environments where they are from now on; they cost nothing any more."""
+        """Stop stepping some environments from now on; they no longer cost anything."""
         self._moving = np.setdiff1d(self._moving, envs)
         self._step_batch = self._batch(self._moving, self.substeps)
 
@@ -201,7 +203,7 @@ class RolloutEngine:
         self.qvel[envs, 3:6] = angular
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return all that later steps depend on; dynamics are the caller's to keep."""
+        """Return all that later steps depend on; the caller stores the dynamics."""
         return {
             "state": self._state.copy(),
             "targets": self._targets.copy(),
@@ -209,13 +211,13 @@ class RolloutEngine:
         }
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a saved state."""
+        """Resume from a saved state."""
         self._state[:] = state["state"]
         self._targets[:] = state["targets"]
         self._readings[:] = state["readings"]
 
     def sensor(self, name: str) -> np.ndarray:
-        """Return the last reading of a sensor, (N, dim); it was taken one physics step ago."""
+        """Return the last reading of a sensor, (N, dim), taken one physics step ago."""
         return self._readings[:, self._sensors[name]]
 
     def sensors(self, names: tuple[str, ...]) -> np.ndarray:
@@ -230,7 +232,7 @@ class RolloutEngine:
         )
 
     def torque(self) -> np.ndarray:
-        """Return the clipped torque of the PD law at the present state, (N, joints)."""
+        """Return the clipped torque of the PD law in the current state, (N, joints)."""
         joints = len(self.robot.joints)
         q, dq = self.qpos[:, 7:], self.qvel[:, 6 : 6 + joints]
         raw = self._stiffness * (self._targets - q) - self._damping * dq

@@ -1,7 +1,7 @@
-"""Models to draw: with the meshes of another package where one is installed, else our primitives.
+"""Models for drawing: with another package's meshes if it is installed, else our primitives.
 
-Physics never sees them. A picture's model is the robot's own with other geometry to look at: bodies
-and joints are the same, so a state of the simulation is a state of the picture.
+Physics never uses them. A drawn model is the robot's own with different visible geometry: bodies
+and joints are the same, so a state of the simulation is also a state of the drawn model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from prism_motor.sim.robots.robot import Robot
 
 _SOURCES = {"g1": ("mjlab", "asset_zoo/robots/unitree_g1/xmls/g1.xml")}
-"""Robot to the package that ships meshes of it and its model there."""
+"""The package that ships a robot's meshes, and the model in it, by robot."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class _Piece:
     file: Path
     """The mesh."""
     position: np.ndarray
-    """Where it is in the body's frame, m."""
+    """Position in the body's frame, m."""
     quaternion: np.ndarray
-    """How it is turned in the body's frame, wxyz."""
+    """Orientation in the body's frame, wxyz."""
     colour: str
-    """In our palette."""
+    """Colour in our palette."""
 
 
 def find_meshes(robot: Robot) -> Path | None:
-    """Return the model whose meshes fit a robot, if a package with one is installed."""
+    """Return the model whose meshes fit a robot, if its package is installed."""
     package, file = _SOURCES.get(robot.name, (None, None))
     found = find_spec(package) if package else None
     for folder in (found.submodule_search_locations if found else None) or ():
@@ -66,7 +66,7 @@ def picture_model(robot: Robot, *, primitives: bool = False) -> Any:
 
 
 def _dress(spec: Any, pieces: list[_Piece]) -> None:
-    """Replace the primitives of a model that are only seen by meshes."""
+    """Replace the visual-only primitives of a model with meshes."""
     mujoco = import_mujoco()
     for geom in spec.geoms:
         if geom.classname.name == "visual":
@@ -82,10 +82,10 @@ def _dress(spec: Any, pieces: list[_Piece]) -> None:
 
 
 def _pieces(spec: Any, robot: Robot, source: Path) -> list[_Piece]:
-    """Place every mesh of a foreign model on the one of our bodies that carries it.
+    """Attach every mesh of a foreign model to our corresponding body.
 
-    Their bodies are called as ours with ``_link`` behind it. What is no body of ours (waist, arms)
-    is locked to the next one below it, in the pose where all joints are zero, as in our model.
+    Their bodies are named like ours with the suffix ``_link``. Bodies that ours lacks (waist, arms)
+    are locked to their nearest ancestor, in the pose where all joints are zero, as in our model.
     """
     from scipy.spatial.transform import Rotation
 

@@ -1,4 +1,4 @@
-"""Reading a robot from any MJCF file: what the model says, what it lacks, what it may not have."""
+"""Reading a robot from any MJCF file: what the model has, what it lacks, what it must not have."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def read_robot(
     mirror: Mapping[str, str] | None,
 ) -> Robot:
     """Read and check a model; see :meth:`prism_motor.sim.robots.Robot.from_mjcf`."""
+    # Find the base, the joints and the feet in the model, and check them.
     model = _compile(path)
     base = _find_base(model, base, path)
     hinges = _find_hinges(model, base, path)
@@ -44,6 +45,7 @@ def read_robot(
     _check_bodies(model, "knee", knees, path)
     if knees and len(knees) != len(feet):
         raise InputError(f"{path}: give one knee per foot; got {len(knees)} and {len(feet)}.")
+    # Take pose, gains and mirroring from the arguments, else from the model.
     pose = _read_pose(model, hinges, default_pose, path)
     gains = _Gains(model, driven, path)
     kp = gains.resolve("stiffness", stiffness)
@@ -64,15 +66,16 @@ def read_robot(
         file=str(path.resolve()),
         locked=tuple((j, pose[j] - start[j]) for j in hinges if j not in driven),
     )
+    # Heights can only be measured on the complete robot.
     stand_height, foot_offset = _measure(robot)
     robot = replace(robot, stand_height=stand_height, foot_offset=foot_offset)
-    build_model(robot, timestep=0.001)  # the scene's names may meet the model's
+    build_model(robot, timestep=0.001)  # the scene's names may clash with the model's
     return robot
 
 
 def _compile(path: Path) -> Any:
     if not path.is_file():
-        raise InputError(f"There is no MJCF file {path}. Give the path of an .xml file.")
+        raise InputError(f"There is no MJCF file {path}. Give the path to an .xml file.")
     try:
         return import_mujoco().MjSpec.from_file(str(path)).compile()
     except ValueError as error:
@@ -101,7 +104,7 @@ def _find_base(model: Any, base: str | None, path: Path) -> str:
 
 
 def _find_hinges(model: Any, base: str, path: Path) -> list[str]:
-    """Return the names of all joints but the free one, in the model's order."""
+    """Return the names of all joints except the free one, in the model's order."""
     mujoco = import_mujoco()
     root = model.body(base).id
     kinds = {mujoco.mjtJoint.mjJNT_SLIDE.value: "slide", mujoco.mjtJoint.mjJNT_BALL.value: "ball"}
@@ -116,13 +119,13 @@ def _find_hinges(model: Any, base: str, path: Path) -> list[str]:
             raise InputError(f"{path}: the body {body.name!r} has a joint without a name.")
         if kind in kinds:
             raise InputError(
-                f"{path}: the {where} is a {kinds[kind]} joint; policies move hinges only. "
-                "Replace it by hinges, or take it out of the model."
+                f"{path}: the {where} is a {kinds[kind]} joint; policies move only hinges. "
+                "Replace it with hinges, or remove it from the model."
             )
         if model.body_rootid[body.id] != root:
             raise InputError(
-                f"{path}: the {where} is no part of the robot, whose base is {base!r}. "
-                "Take that body out of the model."
+                f"{path}: the {where} is not part of the robot, whose base is {base!r}. "
+                "Remove that body from the model."
             )
         names.append(name)
     if not names:
@@ -131,7 +134,7 @@ def _find_hinges(model: Any, base: str, path: Path) -> list[str]:
 
 
 def _choose(hinges: list[str], joints: Sequence[str] | None, path: Path) -> list[str]:
-    """Return the joints that are driven, in the model's order whatever the order they came in."""
+    """Return the driven joints, in the model's order whatever order they were given in."""
     if joints is None:
         return hinges
     if not joints:
@@ -146,13 +149,13 @@ def _check_bodies(model: Any, what: str, names: Sequence[str], path: Path) -> No
     for name in names:
         check_choice(f"{what} body of {path}", name, [body for body in bodies if body])
     if len(set(names)) < len(names):
-        raise InputError(f"{path}: a {what} is named twice: {', '.join(names)}.")
+        raise InputError(f"{path}: a {what} is listed twice: {', '.join(names)}.")
 
 
 def _check_feet(model: Any, feet: Sequence[str], path: Path) -> None:
-    """Feet must be able to touch something."""
+    """Raise unless every foot can touch the ground."""
     if not feet:
-        raise InputError(f"{path}: name at least one foot body by feet=(...).")
+        raise InputError(f"{path}: name at least one foot body with feet=(...).")
     for foot in feet:
         if not len(colliding_geoms(model, (foot,))):
             able = sorted({model.body(model.geom_bodyid[g]).name for g in colliding_geoms(model)})
@@ -194,7 +197,7 @@ class _Gains:
         self.motors: set[str] = set()
         for i in range(model.nu):
             self._read(model, i)
-        for name in joints:  # a limit of the joint is one of the motor too
+        for name in joints:  # a joint's force limit also limits its motor
             joint = model.joint(name)
             if model.jnt_actfrclimited[joint.id]:
                 limit = float(np.abs(model.jnt_actfrcrange[joint.id]).min())
@@ -205,10 +208,10 @@ class _Gains:
         if model.actuator_trntype[i] != mujoco.mjtTrn.mjTRN_JOINT.value:
             raise InputError(
                 f"{self.path}: the actuator {model.actuator(i).name!r} does not move a joint "
-                "(it is on a tendon, site or body). Take it out of the model."
+                "(it is on a tendon, site or body). Remove it from the model."
             )
         name = model.joint(model.actuator_trnid[i, 0]).name
-        # All quantities are on the side of the joint: force and length scale with the gear.
+        # All quantities are on the joint side: force and length scale with the gear.
         gear, gain = float(model.actuator_gear[i, 0]), float(model.actuator_gainprm[i, 0])
         bias = model.actuator_biasprm[i]
         servo = model.actuator_biastype[i] == mujoco.mjtBias.mjBIAS_AFFINE.value and bias[1] < 0
@@ -225,7 +228,7 @@ class _Gains:
             self.found["effort"][name] = largest * abs(gain * gear)
 
     def resolve(self, what: str, given: PerJoint | None) -> dict[str, float]:
-        """Return a value for every joint, or say which have none and how to give it."""
+        """Return a value per joint, or raise and say which joints have none."""
         if isinstance(given, Mapping):
             for joint in given:
                 check_choice(f"joint of {self.path} in {what}", joint, self.joints)
@@ -240,7 +243,7 @@ class _Gains:
             why = "the model has none"
             if what != "effort" and motors:
                 why = f"{', '.join(motors)} {'has a motor' if len(motors) == 1 else 'have motors'}"
-                why += ", and a policy sets joint angles that a position servo follows"
+                why += ", but a policy sets joint angles that a position servo follows"
             raise InputError(
                 f"{self.path}: no {what} for {', '.join(missing)}: {why}. Give {what}=... as one "
                 f"number or by joint, e.g. {what}={{{missing[0]!r}: {_EXAMPLES[what]}}}."
@@ -273,20 +276,19 @@ def _read_mirror(
         for first, second in ((one, other), (other, one)):
             check_choice(f"joint of {path} in mirror", first, joints)
             if partner.setdefault(first, (second, sign)) != (second, sign):
-                raise InputError(f"{path}: mirror says two things about {first!r}.")
+                raise InputError(f"{path}: mirror has two entries for {first!r}.")
     missing = [joint for joint in joints if joint not in partner]
     if missing:
         raise InputError(
-            f"{path}: mirror does not say what becomes of {', '.join(missing)}; a joint in the "
-            f"middle becomes itself: {{{missing[0]!r}: {missing[0]!r}}}, or '-{missing[0]}' if it "
-            "rolls or yaws."
+            f"{path}: mirror has no entry for {', '.join(missing)}; a joint in the middle maps to "
+            f"itself, {{{missing[0]!r}: {missing[0]!r}}}, or to '-{missing[0]}' for roll and yaw."
         )
     order = tuple(joints.index(partner[joint][0]) for joint in joints)
     return order, tuple(partner[joint][1] for joint in joints)
 
 
 def _measure(robot: Robot) -> tuple[float, float]:
-    """Return the base's height over the ground in the default pose, and the feet's over it."""
+    """Return the heights of the base above ground (default pose) and of the feet above soles."""
     mujoco = import_mujoco()
     spec = make_robot_spec(robot)
     spec.worldbody.add_geom(

@@ -1,4 +1,4 @@
-"""Pictures of a robot on machines without a display."""
+"""Images of a robot on machines without a display."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class RenderingError(PrismError, OSError):
-    """No way to draw was found."""
+    """No rendering backend works."""
 
 
 @functools.cache
 def find_backend() -> str:
-    """Return the first way to draw that works here; ``MUJOCO_GL`` overrules it.
+    """Return the first rendering backend that works here; ``MUJOCO_GL`` overrides the choice.
 
-    Each is tried in a process of its own: a failed one leaves PyOpenGL unusable for the next.
+    Each is tried in its own process: a failed one leaves PyOpenGL unusable for the next.
     """
     chosen = os.environ.get("MUJOCO_GL", "").lower()
     if chosen:
@@ -55,10 +55,10 @@ class Renderer:
     Args:
         model: The compiled ``mjModel``.
         robot: The robot in it.
-        width: Width of the pictures, pixels.
-        height: Height of the pictures, pixels.
-        azimuth: Direction of view, degrees; the robot starts facing 0.
-        elevation: Angle of view against the ground, degrees.
+        width: Width of the images, pixels.
+        height: Height of the images, pixels.
+        azimuth: Viewing direction, degrees; the robot starts facing 0.
+        elevation: Viewing angle relative to the ground, degrees.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Renderer:
         self._picture = np.zeros((height, width, 3), dtype=np.uint8)
 
     def draw(self, qpos: np.ndarray) -> np.ndarray:
-        """Return a picture (height, width, 3) of the robot in a state."""
+        """Return an image (height, width, 3) of the robot in a state."""
         mujoco = import_mujoco()
         self._data.qpos[:] = qpos
         mujoco.mj_forward(self._model, self._data)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def import_mujoco() -> Any:
-    """Import MuJoCo (it has no type information) or name the extra that brings it."""
+    """Import MuJoCo (it has no type information) or name the extra that provides it."""
     try:
         import mujoco
     except ImportError as error:
@@ -37,7 +37,7 @@ def build_model(robot: Robot, *, timestep: float) -> Any:
 
 
 def scene_xml(robot: Robot, *, timestep: float) -> str:
-    """Return the MJCF of a robot on the ground, complete in itself: it refers to no other file."""
+    """Return the self-contained MJCF of a robot on the ground: it refers to no other file."""
     spec = make_scene(robot, timestep=timestep)
     model = compile_spec(spec, robot.name)
     if _embed_files(spec, model):
@@ -47,7 +47,7 @@ def scene_xml(robot: Robot, *, timestep: float) -> str:
 
 
 def compile_spec(spec: Any, name: str) -> Any:
-    """Compile an ``MjSpec``; what MuJoCo refuses is named together with the robot."""
+    """Compile an ``MjSpec``; errors name the robot."""
     with _naming(name):
         return spec.compile()
 
@@ -63,12 +63,12 @@ def _naming(robot: str) -> Iterator[None]:
 def make_scene(robot: Robot, *, timestep: float) -> Any:
     """Return the ``MjSpec`` of a robot on the ground, with the sensors that tasks read.
 
-    A model that brings a ground of its own (geoms of the world body) keeps it. Contact friction is
-    that of the feet, whose geoms have priority over the ground's.
+    A model with its own ground (geoms of the world body) keeps it. Contact friction is that of the
+    feet, whose geoms have priority over the ground's.
     """
     spec = make_robot_spec(robot)
     _set_options(spec, timestep)
-    with _naming(robot.name):  # a name of ours may meet one of the model's
+    with _naming(robot.name):  # our names may clash with the model's
         if not spec.worldbody.geoms:
             _add_ground(spec)
         if not spec.worldbody.lights:
@@ -78,7 +78,7 @@ def make_scene(robot: Robot, *, timestep: float) -> Any:
 
 
 def make_robot_spec(robot: Robot) -> Any:
-    """Return the ``MjSpec`` of a robot alone: its bodies and a position servo per joint."""
+    """Return the ``MjSpec`` of just the robot: its bodies and one position servo per joint."""
     mujoco = import_mujoco()
     read = mujoco.MjSpec
     spec = read.from_file(robot.file) if robot.file else read.from_string(robot.xml)
@@ -116,7 +116,7 @@ def colliding_geoms(model: Any, bodies: Sequence[str] | None = None) -> np.ndarr
 
 
 def _lock(spec: Any, name: str, angle: float) -> None:
-    """Weld a hinge: its body is turned about the joint's axis, and the joint goes."""
+    """Weld a hinge: its body is turned about the joint's axis, and the joint is removed."""
     from scipy.spatial.transform import Rotation
 
     joint = spec.joint(name)
@@ -133,7 +133,7 @@ def _lock(spec: Any, name: str, angle: float) -> None:
         body.pos = body.pos + orientation.apply(joint.pos - turn.apply(joint.pos))
         body.quat = np.roll((orientation * turn).as_quat(), 1)
         body.alt.type = stated_as_quaternion
-        # Joints that came before this one in the same body must not turn with it.
+        # Joints that precede this one in the same body must not turn with it.
         names = [other.name for other in body.joints]
         for other in body.joints[: names.index(name)]:
             other.axis = turn.inv().apply(other.axis)
@@ -146,10 +146,10 @@ def _set_options(spec: Any, timestep: float) -> None:
     spec.option.timestep = timestep
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.solver = mujoco.mjtSolver.mjSOL_NEWTON
-    # The solver needs 2.4 to 3.6 iterations on average; the cap keeps a bad contact from stalling
-    # all the others.
+    # The solver needs 2.4 to 3.6 iterations on average; the cap keeps one bad contact from stalling
+    # all others.
     spec.option.iterations, spec.option.ls_iterations = 5, 8
-    # With autoreset a diverged simulation goes unseen; without, it shows as NaN and ends training.
+    # Autoreset would hide a diverged simulation; without it, NaN shows up and ends training.
     spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
 
 
@@ -196,7 +196,7 @@ def _add_lights(spec: Any) -> None:
 
 
 def _add_sensors(spec: Any, robot: Robot) -> None:
-    """Net contact force on feet and base, frame positions and velocities of feet and knees."""
+    """Add net contact forces on feet and base, frame positions and velocities of feet and knees."""
     mujoco = import_mujoco()
     kinds, frame = mujoco.mjtSensor, mujoco.mjtObj.mjOBJ_XBODY
     # What is reported, how contacts are reduced, how many readings there are.
@@ -216,7 +216,7 @@ def _add_sensors(spec: Any, robot: Robot) -> None:
 
 
 def _embed_files(spec: Any, model: Any) -> bool:
-    """Put meshes from files into a compiled spec and drop such textures; say if there were any."""
+    """Embed meshes from files into a spec and drop such textures; return if there were any."""
     from scipy.spatial.transform import Rotation
 
     meshes = [mesh for mesh in spec.meshes if mesh.file]
@@ -241,7 +241,7 @@ def _embed_files(spec: Any, model: Any) -> bool:
 
 @contextmanager
 def _all_digits() -> Iterator[None]:
-    """Let MuJoCo write numbers exactly; six digits would be another robot.
+    """Let MuJoCo write numbers exactly; six digits would give a different robot.
 
     There is no public setting. Where a release lacks this one, six digits have to do.
     """

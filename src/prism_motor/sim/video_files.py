@@ -1,4 +1,4 @@
-"""Pictures to MP4 and GIF files."""
+"""Writing MP4 and GIF files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _mp4(file: Path, rate: float) -> Any:
 
 
 class _Gif:
-    """Collects pictures in 256 colours and writes them when closed."""
+    """Collects images in 256 colours and writes them when closed."""
 
     def __init__(self, file: Path, rate: float) -> None:
         self.file, self.rate = file, rate
@@ -47,7 +47,7 @@ class _Gif:
 
 
 FORMATS: dict[str, Callable[[Path, float], Any]] = {".mp4": _mp4, ".gif": _Gif}
-"""Writers by file name extension, called with a file and pictures per second."""
+"""Writers by file name extension, called with a file and a frame rate."""
 
 
 def check_file(file: Path) -> None:
@@ -59,12 +59,12 @@ def check_file(file: Path) -> None:
 
 
 def write_video(file: Path, pictures: Iterable[np.ndarray], rate: float) -> None:
-    """Write a video, which appears when it is whole.
+    """Write a video; the file appears only when it is complete.
 
     Args:
         file: Where to; .mp4 or .gif.
-        pictures: Arrays (height, width, 3), with even sides for MP4.
-        rate: Pictures per second.
+        pictures: Frames (height, width, 3), with even sides for MP4.
+        rate: Frames per second.
     """
     check_file(file)
     temporary = file.with_name(f".{file.stem}.{os.getpid()}{file.suffix.lower()}")

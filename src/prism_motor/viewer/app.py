@@ -1,4 +1,4 @@
-"""The viewer: a session in real time, its picture and its controls in the browser."""
+"""The viewer: a session in real time, with its image and controls in the browser."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from prism_motor.viewer.session import Session
 
 _FRAME = 1 / 50
-"""Shortest time between pictures, s."""
+"""Shortest time between images, s."""
 _PLOT = 1 / 12
 """Time between updates of plots and numbers, s."""
 _PORTS = 100
-"""Ports that are tried."""
+"""How many ports are tried."""
 _LATE = 0.1
-"""Delay that is made up for, s; time beyond it is lost, so that a slow machine stays usable."""
+"""Largest delay that is caught up on, s; time beyond it is lost, so slow machines stay usable."""
 
 
 class App:
@@ -42,9 +42,9 @@ class App:
 
     Args:
         session: What is shown.
-        tops: The products to show of each walker's policy; ``None`` for policies without any.
+        tops: The products to show per walker; ``None`` for policies without any.
         host: Address to listen on.
-        port: Port to listen on; the next free one is taken if it is not free.
+        port: Port to listen on; if it is taken, the next free one is used.
         primitives: Draw simple shapes even where a package with meshes is installed.
     """
 
@@ -79,7 +79,7 @@ class App:
         self.pace = 1.0
 
     def run(self, seconds: float | None = None) -> None:
-        """Keep the session going in real time.
+        """Run the session in real time.
 
         Args:
             seconds: How long; default: until :meth:`stop`.
@@ -113,7 +113,7 @@ class App:
             self.server.stop()
 
     def _apply(self, controls: Controls) -> bool:
-        """Do what the user wants; return whether there was anything to do."""
+        """Apply the user's input; return whether there was any."""
         session, before = self.session, self._controls
         clicks = self.panel.take_clicks()
         if controls == before and not clicks:
@@ -147,7 +147,7 @@ class App:
 
 
 def find_port(host: str, port: int) -> int:
-    """Return the first port from ``port`` on that is free; 0 leaves the choice to the system."""
+    """Return the first free port from ``port`` on; 0 leaves the choice to the system."""
     if not 0 <= port <= 65535:
         raise InputError(f"Ports go from 0 to 65535, got {port}.")
     for candidate in range(port, min(port + _PORTS, 65536)):
@@ -171,13 +171,13 @@ def _family(host: str) -> socket.AddressFamily:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Keep viser from announcing what the command says anyway."""
+    """Keep viser from announcing what the command already says."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
 
 
 class _Timer:
-    """Says when it is time to show what has changed."""
+    """Decides when it is time to show what has changed."""
 
     def __init__(self, period: float) -> None:
         self.period, self.next = period, 0.0
@@ -194,8 +194,8 @@ class _Timer:
 
 
 def _status(walker: Walker) -> str:
-    """One line per walker: how it is, how often it fell, and what became of the last push."""
-    state = "walking" if walker.lying is None else "<b>fallen</b>, stands up in a moment"
+    """Return one line per walker: its state, its falls, and the outcome of the last push."""
+    state = "walking" if walker.lying is None else "<b>fallen</b>, will stand up in a moment"
     falls = f", fallen {walker.falls} ×" if walker.falls else ""
     push = f"<br>{walker.pushed}" if walker.pushed else ""
     return (

@@ -16,9 +16,9 @@ from prism_motor.locomotion.task import TaskConfig
 from prism_motor.viewer.walker import Walker
 
 _PRODUCTS = 6
-"""Products that are shown of a policy."""
+"""Products shown per policy."""
 _ROBOTS, _STEPS = 16, 64
-"""Robots and control steps that the products are chosen by."""
+"""Robots and control steps used to choose the products."""
 
 
 def load_walkers(runs: Sequence[Path]) -> list[tuple[Walker, TopInteractions | None]]:
@@ -34,7 +34,7 @@ def load_walkers(runs: Sequence[Path]) -> list[tuple[Walker, TopInteractions | N
     if len(set(names)) < len(names):
         names = [f"{name} ({i})" for i, name in enumerate(names, start=1)]
     arms = [policy.config.arm for policy in policies]
-    # Two policies of one arm get their colours by their names.
+    # Two policies of the same arm are coloured by name.
     keys = arms if len(set(arms)) == len(arms) else [arms[0], *names[1:]]
     colours = arm_colours(keys)
     return [
@@ -48,8 +48,8 @@ def _velocity_task(policy: WalkingPolicy) -> TaskConfig:
     task = policy.config.task
     if not isinstance(task, TaskConfig):
         raise InputError(
-            f"prism play tells robots where to walk, and the task of {policy.config.arm} is of the "
-            f"kind {task.kind!r}, which has no commands. Film it instead: prism video RUN."
+            f"prism play tells robots where to walk, but the task of {policy.config.arm} is of "
+            f"kind {task.kind!r}, which has no commands. Record a video instead: prism video RUN."
         )
     return task
 

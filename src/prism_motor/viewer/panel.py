@@ -1,4 +1,4 @@
-"""What the user can do: commands, disturbances, and what is shown."""
+"""The user's controls: commands, disturbances, and what is shown."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _BEYOND = 0.25
 
 @dataclass(frozen=True)
 class Controls:
-    """Where the sliders and boxes stand."""
+    """Values of the sliders and boxes."""
 
     command: Command | None
-    """The command by hand; ``None`` for the task's own."""
+    """The user's command; ``None`` for the task's own."""
     friction: float
     """Sliding friction."""
     payload: float
@@ -33,18 +33,18 @@ class Controls:
     shown: tuple[int, ...]
     """Walkers that walk."""
     paused: bool
-    """Whether time stands still."""
+    """Whether the simulation is paused."""
     speed: float
     """Simulated seconds per second."""
     follow: bool
-    """Whether the view goes with the robots."""
+    """Whether the view follows the robots."""
 
 
 class Panel:
-    """The controls at the right of the browser's window.
+    """The controls on the right of the browser window.
 
-    Sliders are read by the loop; what is clicked waits in a queue until the loop takes it, so that
-    the simulation belongs to one thread alone.
+    Sliders are read by the loop; clicks wait in a queue until the loop takes them, so that only one
+    thread touches the simulation.
 
     Args:
         gui: The GUI of the browser's server.
@@ -66,7 +66,7 @@ class Panel:
         self._add_view()
 
     def read(self) -> Controls:
-        """Return where everything stands."""
+        """Return the current values."""
         by_hand = not self._own.value
         command = (self._forward.value, self._sideways.value, self._turn.value)
         name = self._robots.value if self._robots else next(iter(self._choices))
@@ -81,7 +81,7 @@ class Panel:
         )
 
     def take_clicks(self) -> list[Callable[[Session], None]]:
-        """Return what was clicked since the last call, each to be done to the session."""
+        """Return the clicks since the last call, as functions to apply to the session."""
         clicks = []
         while True:
             try:
@@ -125,7 +125,7 @@ class Panel:
             pushes = self._gui.add_button_group("Push", tuple(DIRECTIONS))
             strength = self._gui.add_slider(
                 "Strength, m/s", 0.1, 1.5, 0.05, 0.5,
-                hint=f"Velocity that a push adds to the robot; times {mass:.0f} kg: its impulse.",
+                hint=f"Velocity that a push adds to the robot; times {mass:.0f} kg, its impulse.",
             )  # fmt: skip
             self._friction = self._gui.add_slider("Friction", 0.05, 1.5, 0.005, session.friction)
             self._payload = self._gui.add_slider("Payload, kg", 0.0, round(mass / 3, 1), 0.1, 0.0)
@@ -148,7 +148,7 @@ class Panel:
 
 
 def _choices(session: Session) -> dict[str, tuple[int, ...]]:
-    """Return who can be shown by what it is called: each alone, then all side by side."""
+    """Return who can be shown, by label: each walker alone, then all side by side."""
     everyone = tuple(range(len(session.walkers)))
     choices = {walker.name: (i,) for i, walker in zip(everyone, session.walkers, strict=True)}
     return choices | ({"side by side": everyone} if len(everyone) > 1 else {})

@@ -22,12 +22,12 @@ _AXES = (("forward", "m/s"), ("left", "m/s"), ("turn", "rad/s"))
 _POINTS = 200
 """Points of a trace."""
 _FIRED = 60
-"""Values of a product that are kept; at 12 a second these are the last five seconds."""
+"""Values kept per product; at 12 per second these are the last five seconds."""
 FAINT, _GRID = "#7b8794", "#e8ecf1"
 
 
 class VelocityPlots:
-    """Three scrolling plots: what was told, and what each walker did.
+    """Three scrolling plots: the command, and what each walker did.
 
     Args:
         gui: Where they go.
@@ -99,7 +99,7 @@ class FiringPlots:
     Args:
         gui: Where they go.
         session: What is shown.
-        tops: The products of each walker's policy; ``None`` for policies without any.
+        tops: The products per walker; ``None`` for policies without any.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class FiringPlots:
             f"{escape(walker.name)}</div>"
         )
         if top is None:
-            return title + "This policy has no explicit products: it mixes its inputs inside."
+            return title + "This policy has no explicit products: it mixes its inputs internally."
         scale = max(max(map(abs, values)) for values in kept) or 1.0
         return title + "".join(
             _product(name, role, values, scale, walker.colour)
@@ -149,7 +149,7 @@ class FiringPlots:
 
 
 def _product(name: str, role: str, values: Sequence[float], scale: float, colour: str) -> str:
-    """One product: its name, its last seconds as an area about zero, and its value now."""
+    """Return one product: its name, its last seconds as an area plot, and its current value."""
     width, middle = 100, 8
     points = " ".join(
         f"{width * i / (len(values) - 1):.1f},{middle * (1 - value / scale):.1f}"
@@ -179,7 +179,7 @@ def _resample(walker: Walker, times: np.ndarray | None) -> np.ndarray:
 
 
 def _limits(walkers: Sequence[Walker]) -> tuple[float, float, float]:
-    """Return how far the plots reach: a little beyond the commands of the training."""
+    """Return the range of the plots: slightly beyond the training commands."""
     trained = [walker.task.commands for walker in walkers]
     forward = max(abs(value) for config in trained for value in config.forward)
     sideways = max(abs(value) for config in trained for value in config.sideways)

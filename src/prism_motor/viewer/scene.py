@@ -1,6 +1,6 @@
 """Robots on a floor in the browser.
 
-The camera belongs to the user: to follow the robots, the floor runs under them as on a treadmill.
+The user controls the camera: to follow the robots, the floor moves under them like a treadmill.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from prism_motor.viewer.session import Session
 
 _ACCENT: Rgb = (26, 107, 184)
-"""Colour of the robots' models that gives way to the colour of the policy."""
+"""Colour in the robots' models that is replaced by the policy's colour."""
 _TILE = 1.0
 """Period of the floor, m."""
 _LANE = 0.9
@@ -28,7 +28,7 @@ _LANE = 0.9
 _ARROW_HEIGHT = 0.012
 _PUSH: Rgb = (200, 40, 50)
 _PUSH_SECONDS = 0.5
-"""How long the arrow of a push is seen."""
+"""How long the arrow of a push is shown."""
 
 
 class RobotFigure:
@@ -120,7 +120,7 @@ class RobotScene:
         primitives: Draw simple shapes even where a package with meshes is installed.
 
     Attributes:
-        follow: Whether the floor runs under the robots instead of the robots over the floor.
+        follow: Whether the floor moves under the robots instead of the robots over the floor.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class RobotScene:
         ]
 
     def draw(self) -> None:
-        """Show the present state; browsers apply it at once."""
+        """Show the current state; browsers apply it at once."""
         shown = self._session.shown
         with self._server.atomic():
             places = []
@@ -168,7 +168,7 @@ class RobotScene:
 
 
 def _set_up(server: viser.ViserServer, height: float, robots: int) -> None:
-    """Light from the sky and a sun with shadows, and a first view from the front left."""
+    """Set up sky light, a sun with shadows, and an initial view from the front left."""
     scene = server.scene
     scene.set_up_direction("+z")
     scene.configure_environment_map(None)

@@ -1,4 +1,4 @@
-"""Walkers that are watched together: one clock, one command, one world for all of them."""
+"""Walkers watched together: one clock, one command, one world for all of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Command = tuple[float, float, float]
 
 
 class Session:
-    """One or two policies under the same command; knows nothing of browsers.
+    """One or two policies under the same command; independent of any browser.
 
     Args:
         walkers: One per policy.
-        command: What they are told at first; ``None`` for the task's own commands.
+        command: Their first command; ``None`` for the task's own commands.
 
     Attributes:
         shown: Indices of the walkers that walk now; the first one leads.
@@ -50,7 +50,7 @@ class Session:
         return [self.walkers[i] for i in self.shown]
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; every walker is simulated to the end of its present control step."""
+        """Advance time; every walker is simulated to the end of its current control step."""
         self.time += seconds
         for walker in self.walking:
             if self.command is None and walker is not self.leader:
@@ -59,7 +59,7 @@ class Session:
                 walker.step()
 
     def show(self, *which: int) -> None:
-        """Choose who walks; newcomers go on from where the leader is."""
+        """Choose who walks; newcomers continue from the leader's state."""
         leader = self.leader
         newcomers = [i for i in which if i not in self.shown]
         self.shown = which
@@ -69,7 +69,7 @@ class Session:
         self.change(friction=self.friction, payload=self.payload)
 
     def tell(self, command: Command | None) -> None:
-        """Give all the same command; ``None`` for those that the leader's task draws."""
+        """Give all walkers the same command; ``None`` for those that the leader's task draws."""
         if command is not None and not all(map(math.isfinite, command)):
             raise InputError(f"A command is three numbers, got {command}.")
         self.command = command
@@ -78,7 +78,7 @@ class Session:
                 walker.tell(command)
 
     def change(self, *, friction: float, payload: float) -> None:
-        """Change the friction of the ground and the load on the robots' base, kg."""
+        """Change the ground friction and the load on the robots' base, kg."""
         self.friction, self.payload = friction, payload
         for walker in self.walking:
             walker.change(friction=friction, payload=payload)
@@ -89,7 +89,7 @@ class Session:
             walker.push(direction, speed)
 
     def restart(self) -> None:
-        """Put all walkers back to the origin in a new initial state, the same for equal tasks."""
+        """Return all walkers to the origin in a new initial state, the same for equal tasks."""
         self._restarts += 1
         for walker in self.walking:
             walker.restart(walker.seed + self._restarts)

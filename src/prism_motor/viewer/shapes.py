@@ -25,18 +25,18 @@ def rgb(colour: str) -> Rgb:
 
 
 def linear(colour: Rgb) -> list[float]:
-    """Return the shares of light, 0 to 1, that a screen makes of a colour: what shaders expect."""
+    """Return a colour in linear light, 0 to 1, as shaders expect it."""
     screen = np.asarray(colour) / 255
     light = np.where(screen <= 0.04045, screen / 12.92, ((screen + 0.055) / 1.055) ** 2.4)
     return light.tolist()
 
 
 def body_meshes(model: Any, repaint: dict[Rgb, Rgb]) -> dict[int, bytes]:
-    """Return one glTF file per body that can be seen, in the body's frame.
+    """Return one glTF file per visible body, in the body's frame.
 
     Args:
         model: The compiled ``mjModel``; planes are left out.
-        repaint: Colours to be replaced by others.
+        repaint: Colours to replace.
     """
     plane = import_mujoco().mjtGeom.mjGEOM_PLANE.value
     scenes: dict[int, trimesh.Scene] = {}
@@ -101,7 +101,7 @@ def _transform(position: np.ndarray, quaternion: np.ndarray) -> np.ndarray:
 
 
 def _material(colour: Rgb) -> PBRMaterial:
-    """A matt plastic."""
+    """Return a matte plastic."""
     return PBRMaterial(
         baseColorFactor=[*linear(colour), 1.0], metallicFactor=0.05, roughnessFactor=0.55
     )

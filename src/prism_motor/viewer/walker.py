@@ -1,4 +1,4 @@
-"""One robot under one policy that walks on and on: it is told, pushed, loaded and picked up."""
+"""One robot under one policy that keeps walking: it is commanded, pushed, loaded and picked up."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from prism_motor.sim.engine import Dynamics
 REMEMBERED = 10.0
 """Length of the trace of commands and velocities, s."""
 BLUE = "#1a6bb8"
-"""Colour of a policy that has no other."""
+"""Default colour of a policy."""
 LYING = 1.5
-"""How long a fallen robot is left where it is, s."""
+"""How long a fallen robot is left lying, s."""
 SURVIVED = 3.0
 """A robot that stands this long after a push has survived it, s."""
 
@@ -37,7 +37,7 @@ _ENDLESS = TerminationConfig(duration=1e9, base_force=math.inf, roll=None, pitch
 
 @dataclass
 class Push:
-    """A push and what became of it."""
+    """A push and its outcome."""
 
     direction: str
     """One of :data:`DIRECTIONS`."""
@@ -60,10 +60,10 @@ class Push:
 
 
 class Walker:
-    """A robot in an environment of its own, without noise, randomisation or rewards.
+    """A robot in its own environment, without noise, randomisation or rewards.
 
     Args:
-        name: How people call the policy.
+        name: Name of the policy.
         policy: Observations (1, observations) to actions (1, joints).
         task: The task that it was trained on.
         colour: Colour of the policy wherever it is shown, as #rrggbb.
@@ -90,7 +90,7 @@ class Walker:
     ) -> None:
         self.name, self.policy, self.task, self.colour, self.seed = name, policy, task, colour, seed
         calm = find_condition("nominal").apply(task)
-        # Nobody learns here: no rewards, so their terms need not be known.
+        # Nothing is trained here: without rewards, their terms need not be registered.
         rewards = replace(calm.rewards, weights={}, parameters={})
         self.env = VelocityEnv(
             replace(calm, terminations=_ENDLESS, rewards=rewards), num_envs=1, seed=seed
@@ -103,13 +103,13 @@ class Walker:
         self.time = 0.0
         self.falls = 0
         self.trace: deque[np.ndarray] = deque(maxlen=round(REMEMBERED / self.control_dt))
-        # The base swings with every step; the mean over a gait cycle is what a command is about.
+        # The base sways with every step; commands refer to the mean over a gait cycle.
         self._recent: deque[np.ndarray] = deque(maxlen=round(task.gait.cycle / self.control_dt))
         self.restart(seed)
 
     @torch.inference_mode()
     def restart(self, seed: int) -> None:
-        """Begin anew at the origin; equal tasks begin alike with equal seeds."""
+        """Restart at the origin; equal tasks start the same with equal seeds."""
         self.env.generator.manual_seed(seed)
         self.origin = np.zeros(2)
         self.pushed: Push | None = None
@@ -124,7 +124,7 @@ class Walker:
 
     @torch.inference_mode()
     def take_over(self, other: Walker) -> None:
-        """Go on from the state of another walker, or begin anew if its task is a different one."""
+        """Continue from another walker's state, or restart if its task differs."""
         if self.env.cfg == other.env.cfg:
             self.env.load_state_dict(other.env.state_dict())
             self.lying, self.pushed = other.lying, None
@@ -149,7 +149,7 @@ class Walker:
         self.trace.append(np.concatenate([[self.time], self.command, self.velocity]))
 
     def _judge(self) -> None:
-        """Notice falls, and what became of a push."""
+        """Detect falls and the outcome of a push."""
         if self.lying is not None:
             self.lying += self.control_dt
         elif bool(has_fallen(self.env.state, self.task.terminations)[0]):
@@ -164,7 +164,7 @@ class Walker:
             self._stand_up()
 
     def _stand_up(self) -> None:
-        """Begin anew where the robot is; only the picture moves, the environment starts at 0."""
+        """Restart where the robot is; only the image is offset, the environment starts at 0."""
         place = self.env.engine.qpos[0, :2]
         if np.isfinite(place).all():
             self.origin = self.origin + place
@@ -186,7 +186,7 @@ class Walker:
         """Return ``qpos`` at a time within the last control step."""
         share = min(1.0, max(0.0, 1 - (self.time - time) / self.control_dt))
         before, after = self._before, self.qpos
-        if np.dot(before[3:7], after[3:7]) < 0:  # the same rotation, the short way
+        if np.dot(before[3:7], after[3:7]) < 0:  # the same rotation, the short way round
             after[3:7] *= -1
         pose = before + share * (after - before)
         pose[3:7] /= np.linalg.norm(pose[3:7])
@@ -194,12 +194,12 @@ class Walker:
 
     @property
     def command(self) -> np.ndarray:
-        """Forward and sideways velocity (m/s) and yaw rate (rad/s) that it is told."""
+        """Commanded forward and sideways velocity (m/s) and yaw rate (rad/s)."""
         return self.commands.values[0].double().numpy()
 
     @property
     def velocity(self) -> np.ndarray:
-        """The same as it does, mean over a gait cycle."""
+        """The actual ones, mean over a gait cycle."""
         return np.mean(self._recent, axis=0) if self._recent else np.zeros(3)
 
     def _measure(self) -> np.ndarray:
@@ -208,14 +208,14 @@ class Walker:
 
     @torch.inference_mode()
     def tell(self, command: Sequence[float] | None) -> None:
-        """Give a command from now on; ``None`` lets the task draw its own."""
+        """Set the command from now on; ``None`` lets the task draw its own."""
         released = command is None and self.commands.held is not None
         self.commands.hold(command)
         if released:
             self.commands.resample(torch.arange(1))
 
     def change(self, *, friction: float, payload: float) -> None:
-        """Change sliding friction and the mass on the base (kg) under way."""
+        """Change sliding friction and the mass on the base (kg) while walking."""
         self.env.set_dynamics(Dynamics(friction=friction, base_mass=payload))
 
     def push(self, direction: str, speed: float) -> None:

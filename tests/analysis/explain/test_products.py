@@ -122,7 +122,7 @@ def test_a_single_known_product_gets_its_names():
         ("mlp", {}, "a plain MLP forms no explicit products"),
         ("prism", {"degree": 1}, "degree 1 is linear"),
         ("prism-residual", {"degree": 1}, "degree 1 is linear"),
-        ("prism", {"bound": 1.0}, "bound=1.0 is no polynomial"),
+        ("prism", {"bound": 1.0}, "bound=1.0 is not a polynomial"),
         ("prism", {"interaction": "glu"}, "interaction='glu'"),
     ],
 )

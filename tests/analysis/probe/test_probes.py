@@ -115,7 +115,7 @@ def test_one_policy_can_walk_for_all(make_run, tmp_path, capsys):
     assert [run["arm"] for run in data["runs"]] == ["mlp", "prism"]
     with pytest.raises(SystemExit):
         main(["probe", *runs, "--reference", str(make_run("mlp", "laptop"))])
-    assert "No run sees the same observations" in capsys.readouterr().err
+    assert "No run has the same observations" in capsys.readouterr().err
 
 
 def test_command_repeats_itself_exactly(make_run, tmp_path, capsys):

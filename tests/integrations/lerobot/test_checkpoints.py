@@ -98,7 +98,7 @@ def test_another_conditioner_is_refused(saved, asked, found, save, make_config):
     message = str(caught.value)
     assert re.search(rf"holds the conditioner \([^(]*{re.escape(found)}", message)
     assert f"but (conditioner={asked[0]}" in message
-    assert f"--policy.path={folder} alone" in message
+    assert f"only --policy.path={folder}" in message
 
 
 def test_initial_gates_and_inference_steps_do_not_matter(save, make_config):

@@ -121,10 +121,10 @@ def test_one_process_trains(tmp_path):
 
 def test_policies_of_other_domains_are_refused(tmp_path):
     session.start(make_config(), tmp_path / "run")
-    with pytest.raises(RunError, match="is a run of manipulation, and this is for runs of loco"):
+    with pytest.raises(RunError, match="is a manipulation run, but this needs a locomotion run"):
         load_walker(tmp_path / "run")
     Run.create(tmp_path / "walk", {"preset": "laptop"})
-    with pytest.raises(RunError, match="is a run of locomotion, and this is for runs of manip"):
+    with pytest.raises(RunError, match="is a locomotion run, but this needs a manipulation run"):
         load_policy(tmp_path / "walk")
 
 

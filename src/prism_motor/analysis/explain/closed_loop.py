@@ -1,7 +1,7 @@
 """Does the robot still walk without its learned products, or with a linear map in their place?
 
-The policy acts on its own, so a small change of every target can add up to a fall, and a large one
-can be balanced by the next step.
+The policy runs in closed loop, so a small change of every target can add up to a fall, and a large
+one can be corrected at the next step.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from prism_motor.locomotion.policy import WalkingPolicy
 
 Variant = Callable[[Parts], Tensor]
-"""What the policy uses as its interaction features, (N, latent)."""
+"""Returns what the policy uses as its interaction features, (N, latent)."""
 
 VARIANTS = 5
-"""How many of them :func:`make_variants` compares."""
+"""How many variants :func:`make_variants` compares."""
 
 _PENALTIES = tuple(10.0**power for power in range(-3, 5))
-"""Ridge penalties that it may choose from."""
+"""Ridge penalties to choose from."""
 
 _FOLDS = 4
-"""Parts that the robots are divided into."""
+"""Folds that the robots are divided into."""
 
 
 class LinearReplacement:
     """The best linear approximation of what all products add to the features.
 
-    Ridge regression on the normalised observation. The penalty is the one that predicts robots
-    best that were not fitted on, a choice in favour of the linear map.
+    Ridge regression on the normalised observation. The penalty is the one that best predicts
+    held-out robots, a choice in favour of the linear map.
 
     Args:
         products: The products.
         parts: States to fit on.
-        robots: Which robot each state is of; at least two.
+        robots: The robot of each state; at least two.
 
     Attributes:
         held_out: Features on the same states, each robot predicted by a fit without it.
@@ -125,7 +125,7 @@ def walk(
         act, policy.config.task, condition, seed=seed, protocol=Protocol(envs=envs, episodes=1),
         threads=threads, report=count_step,
     )  # fmt: skip
-    for _ in steps:  # all have fallen before the end
+    for _ in steps:  # if all fell before the end
         report()
     return summarise_walks(found)
 
@@ -178,7 +178,7 @@ _FIELDS = (
     "double_support",
     "touchdowns",
 )
-"""What is summarised."""
+"""Fields of an episode that are summarised."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class EpisodeSpread:
 
 @dataclass(frozen=True)
 class WalkSummary:
-    """One condition of one policy. Episodes share that policy: they are no training seeds."""
+    """One condition of one policy. Episodes share that policy: they are not training seeds."""
 
     episodes: int
     """How many episodes."""

@@ -1,4 +1,4 @@
-"""What is known about a policy's learned products; :mod:`.study` finds it out."""
+"""What is known about a policy's learned products, as found by :mod:`.study`."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from prism_motor.statistics import Interval
 
 @dataclass(frozen=True)
 class ExplainConfig:
-    """On which states, and how much."""
+    """Which states, and how many."""
 
     condition: str = "nominal"
     """One of nominal, low-friction, payload, pushes, training."""
     envs: int = 24
-    """Robots; one half ranks the products, the other compares them with random ones."""
+    """Robots; half rank the products, the other half compare them with random ones."""
     seconds: float = 12.0
     """How long each walks."""
     states: int = 1200
-    """States, evenly over the rollout, that every product is removed on."""
+    """States, spread evenly over the rollout, on which every product is removed."""
     top: int = 10
-    """Products in the table, and the number that is compared with random ones in closed loop."""
+    """Products in the table, and how many are compared with random ones in closed loop."""
     draws: int = 20
     """Random sets of products that the strongest are compared with."""
     seed: int = 1000
     """Seed of the rollout and of the random sets."""
     closed_loop: bool = True
-    """Whether the robots also walk an episode each without products."""
+    """Whether each robot also walks an episode without products."""
     threads: int = 1
     """Threads of the simulation."""
 
@@ -44,7 +44,7 @@ class ExplainConfig:
         for name in ("envs", "states", "top", "draws", "threads"):
             check_size("explain", name, getattr(self, name))
         if self.envs < 2:
-            raise InputError("explain: envs must be at least 2: one half ranks, one half compares.")
+            raise InputError("explain: envs must be at least 2: half rank, half compare.")
         if self.seconds < 1:
             raise InputError(f"explain: seconds must be at least 1, got {self.seconds}.")
         if self.seed < 0:
@@ -58,9 +58,9 @@ class ProductEffect:
     product: NamedProduct
     """The product by name."""
     effect: Effect
-    """Change of the target when it is removed alone."""
+    """Change of the target when only this product is removed."""
     interval: Interval | None
-    """95 % interval of the distance, bootstrapped over robots; of the strongest alone."""
+    """95 % interval of the distance, bootstrapped over robots; only for the strongest."""
     joint: str
     """The joint whose target it changes most."""
 
@@ -89,4 +89,4 @@ class Explanation:
     firing: ProductFiring
     """The strongest products along a few seconds of one robot."""
     closed_loop: dict[str, WalkSummary] | None
-    """How the robots walk without products, by what is missing."""
+    """How the robots walk without products, by variant."""

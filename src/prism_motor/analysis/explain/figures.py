@@ -96,7 +96,7 @@ def draw_firing(explanation: Explanation) -> Figure:
     limit = 1050 * max(float(np.abs(trace.change).max()) for trace in firing.traces)
     for axis, trace in zip(axes, firing.traces, strict=True):
         for number, on in enumerate(firing.contacts.values()):
-            if len(firing.contacts) <= 2:  # the shades of more feet would mix to mud
+            if len(firing.contacts) <= 2:  # the shades of more feet would blur together
                 _shade(axis, firing.seconds, on, _FEET[number % len(_FEET)])
         axis.axhline(0, color=INK, lw=0.6)
         axis.plot(firing.seconds, 1000 * trace.change, color=INK, lw=1.6)
@@ -141,13 +141,13 @@ def _shade(
 
 
 def _foot_name(body: str) -> str:
-    """Return how people call a foot, e.g. ``front left``."""
+    """Return the plain name of a foot, e.g. ``front left``."""
     sides = [part for part in body.split("_") if part in ("front", "rear", "left", "right")]
     return " ".join(sides) or body
 
 
 def draw_curve(explanation: Explanation) -> Figure:
-    """Draw how the target moves as more products go, and where the gates went."""
+    """Draw how the target moves as products are removed, and where the gates went."""
     gated = explanation.gates is not None
     figure = new_figure(10.4 if gated else 5.6, 3.9)
     axes = figure.subplots(1, 2 if gated else 1, squeeze=False)[0]

@@ -29,7 +29,7 @@ _COLUMNS = (
 
 
 def make_finding(explanation: Explanation) -> Finding:
-    """Return everything that is shown and kept of an explanation."""
+    """Return everything that is shown and stored about an explanation."""
     tables = {"": product_table(explanation)}
     if explanation.closed_loop is not None:
         tables["closed_loop"] = closed_loop_table(explanation.closed_loop)
@@ -93,7 +93,7 @@ def _title(explanation: Explanation) -> str:
 
 
 def _caption(explanation: Explanation) -> str:
-    """Say what the table shows, and how much the products matter at all."""
+    """Explain the table, and how much the products matter at all."""
     config, removed, linear = explanation.config, explanation.removed, explanation.linear
     return (
         "Change of the joint target when one product is removed, on states of "
@@ -108,13 +108,13 @@ def _caption(explanation: Explanation) -> str:
 
 
 def _gate_note(gates: tuple[Tensor, float] | None) -> list[str]:
-    """Say how large the gates are now."""
+    """Describe how large the gates are now."""
     if gates is None:
         return []
     values, start = gates
     low, middle, high = values.abs().quantile(values.new_tensor([0.1, 0.5, 0.9])).tolist()
     return [
-        f"Gates started at {start:g}; 10 %, 50 %, 90 % of their sizes are now below {low:.3f}, "
+        f"Gates started at {start:g}; 10 %, 50 % and 90 % of their sizes are now below {low:.3f}, "
         f"{middle:.3f}, {high:.3f}."
     ]
 
@@ -168,7 +168,7 @@ def _data(explanation: Explanation) -> dict[str, Any]:
 
 
 def _gates(gates: tuple[Tensor, float] | None) -> dict[str, Any] | None:
-    """Say how far the gates went from where they started."""
+    """Return how far the gates moved from where they started."""
     if gates is None:
         return None
     values, start = gates

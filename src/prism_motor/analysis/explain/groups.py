@@ -1,4 +1,4 @@
-"""Which kinds of inputs a policy multiplies: strength and effect of products by input group."""
+"""Which kinds of inputs a policy multiplies: strength and effect of products per input group."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class GroupMatrix:
     """Mean distance that the joint target moves when the products of two groups are removed from
     all features, rad."""
     strength: Tensor
-    """Size of those products by the weights alone, for independent inputs of typical size, rad."""
+    """Size of those products by their weights, for independent inputs of typical size, rad."""
     concentration: Tensor
-    """Share of the squared strength, relative to untrained weights; NaN for inputs that rest."""
+    """Share of the squared strength, relative to untrained weights; NaN for constant inputs."""
     beyond: float
-    """The same distance for everything beyond pairs: products of three and more inputs, rad."""
+    """The same distance for everything beyond pairs: products of three or more inputs, rad."""
 
 
 def group_masks(names: Sequence[InputName]) -> Tensor:
@@ -48,14 +48,14 @@ def measure_groups(
     """Measure the products of every pair of input groups.
 
     The interaction features are polynomials, so they are expanded exactly about the mean of the
-    states: a product of two groups is what both add together by deviating from their mean. What an
-    input does alone, or times another's mean, is first order and no product.
+    states: a product of two groups is what both add jointly by deviating from their mean. What an
+    input does alone, or times another's mean, is first order and not a product.
 
     Args:
         products: The products.
         observations: States, (N, inputs).
         names: One name per input.
-        forms: Of :func:`.names.branch_forms`, about the mean of the states.
+        forms: From :func:`.names.branch_forms`, about the mean of the states.
         gain: How far a unit of every product moves the joint target, rad, (count,).
         report: Called after every pair.
     """
@@ -75,7 +75,7 @@ def measure_groups(
         report()
     constants = products.branches(products.read(observations.mean(0, keepdim=True))).squeeze(0)
     strength = learned_strength(forms * observations.std(0), constants, gain, masks)
-    # Untrained weights are alike for all normalised inputs, however much these vary here.
+    # Untrained weights are the same for all normalised inputs, however much these vary here.
     squares, chance = strength.square(), untrained_squares(parts.inputs.std(0), masks)
     share = squares / squares.sum().clamp_min(1e-30)
     concentration = share / (chance / chance.sum()).clamp_min(1e-30)
@@ -140,7 +140,7 @@ def learned_strength(forms: Tensor, constants: Tensor, gain: Tensor, masks: Tens
         forms: Linear forms of the branches, (branches, count, inputs), per typical input.
         constants: Values of the branches where they were expanded, (branches, count).
         gain: Effect of a unit of every product, (count,).
-        masks: Of :func:`group_masks`.
+        masks: From :func:`group_masks`.
     """
     branches, count, _ = forms.shape
     total = torch.zeros(len(masks), len(masks))

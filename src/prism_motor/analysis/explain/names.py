@@ -1,4 +1,4 @@
-"""Names that people read: of every input of the actor, and of every learned product."""
+"""Readable names for every input of the actor and every learned product."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEYS = {
     "angular velocity": ("gyro_x", "gyro_y", "gyro_z"),
     "orientation": ("roll", "pitch", "yaw"),
 }
-"""Groups by name, with how the names of their inputs begin in the observation."""
+"""Groups by name, with the prefixes of their inputs in the observation."""
 
 GROUPS = tuple(_KEYS)
 """Input groups in the order of the observation."""
@@ -51,7 +51,7 @@ class InputName:
     part: str
     """Which joint, axis or component, e.g. ``left knee``."""
     lag: int
-    """Control steps ago; 0 is the present frame."""
+    """Control steps ago; 0 is the current frame."""
 
     @property
     def when(self) -> str:
@@ -99,10 +99,10 @@ _ROLES: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
 
 
 def role_of(inputs: Sequence[InputName]) -> str:
-    """Say what a product of two inputs is for, in the words of the paper where it has them.
+    """Return what a product of two inputs is for, in the paper's terms where it has them.
 
     Joint velocities of different frames make a velocity memory, of one frame a joint-velocity
-    coupling. More than two inputs have no role of their own: theirs is that of the first two.
+    coupling. A product of more than two inputs has the role of the first two.
     """
     first, second = inputs[:2]
     if first.group == second.group == "joint velocity":
@@ -124,11 +124,11 @@ class NamedProduct:
     feature: str
     """Which latent feature it belongs to, and which stage of the residual actor."""
     inputs: tuple[InputName, ...]
-    """The input with the largest weight of each branch, found independently: squares stay."""
+    """The input with the largest weight of each branch, found independently: squares can occur."""
     share: float
-    """How much of the branches' weight the names stand for: mean of max(w^2) / sum(w^2)."""
+    """How much of the branches' weight the names cover: mean of max(w^2) / sum(w^2)."""
     strength: float
-    """Size of the product by its weights alone, for inputs of typical size."""
+    """Size of the product by its weights, for inputs of typical size."""
 
     @property
     def role(self) -> str:
@@ -166,7 +166,7 @@ def name_products(
     Args:
         products: The products.
         names: One name per input.
-        forms: Of :func:`branch_forms`.
+        forms: From :func:`branch_forms`.
         scale: Typical size of every input; makes weights of inputs in different units comparable.
     """
     scaled = forms * scale

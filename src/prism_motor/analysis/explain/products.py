@@ -37,7 +37,7 @@ class Products(ABC):
     """The products of a policy's encoder; make one with :func:`products_of`.
 
     Args:
-        policy: The policy; it stays as it is.
+        policy: The policy; it is not changed.
         latent: Width of the interaction stage.
         stages: How many products each latent feature takes part in.
 
@@ -57,7 +57,7 @@ class Products(ABC):
         return Parts(inputs, tuple(self._factors(inputs)))
 
     def targets(self, parts: Parts, features: Tensor) -> Tensor:
-        """Return what interaction features make of the joint targets, rad.
+        """Return the joint targets that interaction features lead to, rad.
 
         The reference motion or default pose that the action is added to is left out.
         """
@@ -65,7 +65,7 @@ class Products(ABC):
         return self.action.scale * action.clamp(-self.action.clip, self.action.clip)
 
     def label(self, product: int) -> str:
-        """Say which feature a product belongs to."""
+        """Return the label of the feature that a product belongs to."""
         stage, feature = divmod(product, self.latent)
         return f"{feature}" if self.stages == 1 else f"{feature}, stage {stage + 2}"
 
@@ -84,7 +84,7 @@ class Products(ABC):
         """Return the interaction features, (N, latent).
 
         Args:
-            parts: Of :meth:`read`.
+            parts: From :meth:`read`.
             keep: Factor on every product, (..., count): zeros remove them. Default: all ones.
         """
 
@@ -195,7 +195,7 @@ class ResidualProducts(Products):
 
 
 def products_of(policy: WalkingPolicy) -> Products:
-    """Return the products of a policy, or say why it has none."""
+    """Return the products of a policy, or raise and say why it has none."""
     encoder: Any = getattr(policy.actor, "encoder", None)
     arm = policy.config.arm
     if isinstance(encoder, ResidualEncoder) and encoder.degree > 1:
@@ -208,7 +208,7 @@ def products_of(policy: WalkingPolicy) -> Products:
     elif getattr(layer, "degree", getattr(encoder, "degree", None)) == 1:
         reason = "a layer of degree 1 is linear"
     elif isinstance(layer, PolynomialLayer):
-        reason = f"a layer with bound={layer.bound} is no polynomial"
+        reason = f"a layer with bound={layer.bound} is not a polynomial"
     else:
         reason = f"products of interaction={policy.config.actor.interaction!r} are not gated"  # pyright: ignore[reportAttributeAccessIssue]
     raise InputError(

@@ -1,7 +1,7 @@
 """What the joint target becomes without some of the learned products.
 
-Every measurement is on given states: the policy is asked again for each of them, with the same
-observation and without the product. What that does to walking is for
+Every measurement is on given states: the policy is evaluated again on each, with the same
+observation and without the product. What that does to walking is measured in
 :mod:`prism_motor.analysis.explain.closed_loop`.
 """
 
@@ -53,7 +53,7 @@ def measure_effect(change: Tensor, targets: Tensor) -> Effect:
 
 @torch.no_grad()
 def remove_each(products: Products, parts: Parts, report: Report = silent) -> Tensor:
-    """Return the change of the target by every product alone, (count, states, joints), rad.
+    """Return the change of the target by each single product, (count, states, joints), rad.
 
     It is the target with the product minus the one without it: what the product does.
     """
@@ -79,12 +79,12 @@ def remove_together(products: Products, parts: Parts, removed: Sequence[int] | T
 
 @dataclass(frozen=True)
 class RemovalCurve:
-    """How far the target moves when more and more products are removed."""
+    """How far the target moves as more and more products are removed."""
 
     counts: tuple[int, ...]
     """How many are removed."""
     by_effect: tuple[float, ...]
-    """The strongest by their effect alone, ranked on other robots than those measured, rad."""
+    """The strongest by their single effect, ranked on other robots than those measured, rad."""
     by_strength: tuple[float, ...]
     """The strongest by their weights, rad."""
     random: tuple[float, ...]
@@ -105,11 +105,11 @@ def removal_curve(
     seed: int,
     report: Report = silent,
 ) -> RemovalCurve:
-    """Compare the strongest products with random ones of the same number.
+    """Compare the strongest products with equally many random ones.
 
     Args:
         products: The products.
-        parts: States to measure on; rank the products on others.
+        parts: States to measure on; the products must be ranked on others.
         by_effect: Products, strongest first, by effect.
         by_strength: The same by weights.
         draws: Random sets per number.
@@ -124,7 +124,7 @@ def removal_curve(
         def distance(removed: Tensor) -> float:
             return float(remove_together(products, parts, removed).norm(dim=-1).mean())
 
-        # All products are one set, however drawn.
+        # There is only one set of all products, however it is drawn.
         sets = [
             torch.randperm(products.count, generator=generator)[:count]
             for _ in range(draws if count < products.count else 1)
@@ -138,7 +138,7 @@ def removal_curve(
 
 
 def curve_counts(count: int) -> list[int]:
-    """Return the numbers of products that a removal curve has points for: 1, 2, 5, 10, ... all."""
+    """Return the numbers of removed products that a curve has points for: 1, 2, 5, 10, ... all."""
     steps = [base * 10**power for power in range(5) for base in (1, 2, 5)]
     return [step for step in steps if step < count] + [count]
 

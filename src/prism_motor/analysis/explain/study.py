@@ -1,4 +1,4 @@
-"""What a policy's learned products are and what they do, from one rollout."""
+"""The study of a policy's learned products and their effect, from one rollout."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ def explain(
     run: str | Path = "",
     report: Report = silent,
 ) -> Explanation:
-    """Explain a policy; refuses one without products before anything is simulated.
+    """Explain a policy; one without products is refused before anything is simulated.
 
     Args:
         policy: A trained policy.
-        config: On which states, and how much.
+        config: Which states, and how many.
         run: Where the policy came from, for the record.
-        report: Called after every piece of work, see :func:`count_work`.
+        report: Called after every unit of work, see :func:`count_work`.
     """
     config = config or ExplainConfig()
     products = products_of(policy)
     task = policy.config.task
-    # States that the policy visits, evenly over a rollout.
+    # States that the policy visits, spread evenly over a rollout.
     rollout = record(
         policy, task, config.condition, seed=config.seed, envs=config.envs,
         steps=_steps(policy, config), features=False, threads=config.threads, run=run,
@@ -129,7 +129,7 @@ def _steps(policy: WalkingPolicy, config: ExplainConfig) -> int:
 
 
 def _choose_states(rollout: Rollout, frames: int, count: int) -> np.ndarray:
-    """Return rows evenly over the rollout, without those whose history is not full yet."""
+    """Return rows spread evenly over the rollout, without those whose history is not full yet."""
     usable = (rollout.step >= frames).nonzero()[0]
     if len(usable) < 2:
         raise InputError(
@@ -208,10 +208,10 @@ def _run(subject: Subject, config: ExplainConfig, report: Report) -> Finding:
 EXPLAIN = Study(
     name="explain",
     domain="locomotion",
-    help="""Show which products of inputs a policy learned, and what happens without them.
+    help="""Show which products of inputs a policy learned and what happens without them.
 
 Every product is removed alone on states of a rollout, and the change of the joint target is
-measured. The run is one of a prism or prism-residual actor. Writes explain.json and figures to
+measured. The run must have a prism or prism-residual actor. Writes explain.json and figures to
 RUN/analysis/explain.""",
     config=ExplainConfig,
     load=_load,

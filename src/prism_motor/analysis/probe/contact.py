@@ -1,4 +1,4 @@
-"""Probes of contact: what a conditioner knows of the forces that follow."""
+"""Probes of contact: what a conditioner knows about the forces that follow."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TARGETS = (
     ProbeTarget("contact_impulse", "contact impulse", "log(1 + sum_h F)", "force", True),
     ProbeTarget("contact_work", "contact work", "mean_h F |dx|", "work"),
 )
-"""Those of the paper's tables, whose work is the sum: the same after standardising."""
+"""Targets of the paper's tables; its work is the sum, which is the same after standardising."""
 
 CONTACT = ProbeTargets(
     TARGETS,
@@ -54,7 +54,7 @@ CONTACT = ProbeTargets(
     windows=f"windows from {BEFORE} steps before the first contact ({THRESHOLD:g} N) on",
     advice="Record more episodes, or a policy that touches something.",
 )
-"""Arms that handle things; every episode is held out whole."""
+"""Targets of manipulation policies; every episode is held out as a whole."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class ContactProbeConfig(ProbeConfig):
     """How probes of contact are made."""
 
     episodes: int = 40
-    """Random resets; of each policy with --own, of all together without."""
+    """Random resets; per policy with --own, otherwise in total."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_size("Probes", "episodes", self.episodes)
 
     def origin(self, found: ProbeSet) -> str:
-        """Say where the windows come from."""
+        """Describe where the windows come from."""
         return f"{found.episodes} episodes with contact, from random resets"
 
 
@@ -79,17 +79,17 @@ def probe_contact(
     environment: Environment,
     report: Report = silent,
 ) -> ProbeSet:
-    """Record, and probe the conditioner of every policy.
+    """Record windows and probe the conditioner of every policy.
 
     Args:
         who: The policies.
-        config: How.
+        config: Settings.
         environment: The task of all of them.
         report: Called after every episode and every feature.
     """
 
     def recorded(subjects: Sequence[Subject]) -> ProbeWindows:
-        """Let policies act from random resets, none twice, and cut windows."""
+        """Let policies act from random resets, none used twice, and cut windows."""
         episodes = _share(config, len(subjects))
         parts = []
         for number, subject in enumerate(subjects):
@@ -114,30 +114,30 @@ def probe_contact(
 
 
 def _share(config: ContactProbeConfig, policies: int) -> int:
-    """Return the episodes of each policy."""
+    """Return the number of episodes per policy."""
     return config.episodes if config.own else -(-config.episodes // policies)
 
 
 def _check_same_task(who: ProbeSubjects) -> None:
-    """Raise unless all policies handle the same things."""
+    """Raise unless all policies have the same task."""
     first, actor = who.probed[0], who.acting[0]
     task, acted = first.policy.config.task, actor.policy.config.task
     if (task.suite, task.name) != (acted.suite, acted.name):
         raise InputError(
             f"{actor.path} was trained on {acted.suite} {acted.name}, {first.path} on "
-            f"{task.suite} {task.name}: policies can only be probed where their task is done."
+            f"{task.suite} {task.name}: policies can only be probed on their own task."
         )
 
 
 def cut_contact_windows(
     trace: ContactTrace, states: np.ndarray, steps: int, horizon: int
 ) -> ProbeWindows:
-    """Cut one episode into windows, none before the neighbourhood of the first contact.
+    """Cut one episode into windows, starting shortly before the first contact.
 
     Args:
         trace: Forces and motion; row t is the state at t + 1.
         states: What the policy saw at every t, (T, state).
-        steps: Observations that a policy looks at; before the first one it is repeated.
+        steps: Observations that a policy looks at; at the start the first one is repeated.
         horizon: Control steps H that targets look ahead.
     """
     at = first_contact(trace.largest_force)
@@ -176,7 +176,7 @@ def untrained_policy(policy: HandlingPolicy) -> HandlingPolicy:
 
 
 class _Watched:
-    """An actor whose observations are kept."""
+    """An actor that records its observations."""
 
     def __init__(self, actor: HandlingActor) -> None:
         self.actor = actor

@@ -1,4 +1,4 @@
-"""What probes found: tables, caption, figure and everything for the file."""
+"""What probes found: tables, caption, figure and the data for the file."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _PANELS = 3
 def make_finding(
     found: ProbeSet, config: ProbeConfig, who: ProbeSubjects, control_dt: float
 ) -> Finding:
-    """Work out all that is shown of probes.
+    """Return everything that is shown and stored about probes.
 
     Args:
         found: The probes.
         config: How they were made.
-        who: Whose they are.
+        who: The policies.
         control_dt: Control step, s.
     """
     rows = collect_rows(found)
@@ -108,7 +108,7 @@ def _gain_table(gains: Sequence[ProbeGain], scope: ProbeTargets) -> ResultTable:
 def _screen(
     rows: Sequence[ProbeRow], gains: Sequence[ProbeGain], scope: ProbeTargets
 ) -> dict[str, ResultTable]:
-    """Return both tables without intervals of the scores, which are too wide for a terminal."""
+    """Return both tables without the scores' intervals, which are too wide for a terminal."""
     lines = []
     for row in rows:
         pairs = zip(row.scores["mse"], row.scores["r"], strict=True)
@@ -134,12 +134,12 @@ def _percent(change: ArmMean) -> str:
 def _caption(
     found: ProbeSet, config: ProbeConfig, rows: Sequence[ProbeRow], control_dt: float
 ) -> str:
-    """Say what the numbers are."""
+    """Explain the numbers."""
     seeds = max(len(row.probes) for row in rows)
     unit, units = found.scope.unit, found.scope.units
     whose = "its own" if config.own else "the same for all arms"
     fair = (
-        "Features with more directions can predict more: compare equal ones."
+        "Features with more directions can predict more: compare features of equal size."
         if config.directions is None
         else f"Of every feature, up to {config.directions} principal directions are used."
     )
@@ -214,7 +214,7 @@ def draw_probes(rows: Sequence[ProbeRow], scope: ProbeTargets, subtitle: str) ->
     bars = f"bars: 95 % over {scope.units}"
     if any(len(row.probes) > 1 for row in rows):
         bars = f"bars: SD over training seeds, or 95 % over {scope.units} where there is one seed"
-    # Above all panels, because one is too narrow for it.
+    # Above all panels, because a single panel is too narrow for it.
     figure.suptitle(
         f"How well future mechanics can be read linearly   ({subtitle})\n"
         f"squared error / variance on held-out {scope.units}, lower is better; {bars}",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from prism_motor.analysis.probe.probes import ProbeTargets
 
 _FOLDS = 5
-"""Parts of a cross-validation: each is predicted by a probe that was fitted on the others."""
+"""Folds of the cross-validation: each is predicted by a probe fitted on the others."""
 
 _RESAMPLES = 2000
 """Bootstrap samples of an interval."""
@@ -25,7 +25,7 @@ _PRECISION = 1e-6
 
 
 def folds_by_unit(unit: np.ndarray, seed: int, scope: ProbeTargets) -> np.ndarray:
-    """Give every unit, with all of its windows, to one part; return the part of every window.
+    """Assign every unit, with all its windows, to one fold; return the fold of every window.
 
     Args:
         unit: Which unit every window belongs to.
@@ -43,13 +43,13 @@ def folds_by_unit(unit: np.ndarray, seed: int, scope: ProbeTargets) -> np.ndarra
 
 
 def folds_at_random(windows: int, seed: int) -> np.ndarray:
-    """Give windows to parts wherever they come from: the split that leaks."""
+    """Assign windows to folds regardless of their unit: the split that leaks."""
     return np.random.default_rng(seed).permutation(windows) % _FOLDS
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Targets and what held-out probes made of them, in units of the training part's spread."""
+    """Targets and held-out predictions, in units of the training folds' standard deviation."""
 
     truth: np.ndarray
     """(windows, targets)."""
@@ -62,19 +62,19 @@ class Prediction:
 def cross_predict(
     features: np.ndarray, targets: np.ndarray, fold: np.ndarray, directions: int | None = None
 ) -> Prediction:
-    """Predict every part by ordinary least squares fitted on the other parts.
+    """Predict every fold by ordinary least squares fitted on the other folds.
 
-    Features and targets are standardised on the training parts. All probes come from one set of
-    moments per part, so that they cost little more than a single fit.
+    Features and targets are standardised on the training folds. All probes come from one set of
+    moments per fold, so they cost little more than a single fit.
 
     Args:
         features: (windows, width).
         targets: (windows, targets).
-        fold: Which part every window belongs to, (windows,).
-        directions: Use only so many principal directions of the features; ``None`` for all.
+        fold: Which fold every window belongs to, (windows,).
+        directions: Use only this many principal directions of the features; ``None`` for all.
     """
     width = features.shape[1]
-    # Rounding alone is what this first scaling is for; each fit has its own below.
+    # This first scaling only limits rounding errors; each fit has its own below.
     joined = _scaled(np.concatenate([features, targets], axis=1, dtype=np.float64))
     parts = np.unique(fold)
     moments_of = {part: _second_moments(joined[fold == part]) for part in parts}
@@ -92,7 +92,7 @@ def cross_predict(
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
-    """Standardise in place: histories of many windows fill memory."""
+    """Standardise in place: histories of many windows are large."""
     spread = values.std(0)
     values -= values.mean(0)
     values /= np.where(spread > 0, spread, 1.0)
@@ -100,7 +100,7 @@ def _scaled(values: np.ndarray) -> np.ndarray:
 
 
 def _second_moments(values: np.ndarray) -> np.ndarray:
-    """Return sums of products of all columns and a constant one in front."""
+    """Return the sums of products of all columns, with a constant one in front."""
     with_one = np.concatenate([np.ones((len(values), 1)), values], axis=1)
     return with_one.T @ with_one
 
@@ -118,7 +118,7 @@ def _correlation(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _solve(xx: np.ndarray, xy: np.ndarray, directions: int | None) -> tuple[np.ndarray, int]:
-    """Solve the normal equations by eigenvalues, without the directions that are noise."""
+    """Solve the normal equations by eigenvalues, without directions that are noise."""
     values, vectors = np.linalg.eigh(xx)
     kept = values > _PRECISION**2 * max(values.max(initial=0.0), 1.0)
     if directions is not None:
@@ -132,7 +132,7 @@ Score = Callable[[np.ndarray], np.ndarray]
 
 
 def mean_squared_error(sums: np.ndarray) -> np.ndarray:
-    """Return the mean squared error; 1 is that of predicting the training part's mean."""
+    """Return the mean squared error; 1 is that of predicting the training mean."""
     return sums[..., 6] / sums[..., 0]
 
 
@@ -195,5 +195,5 @@ def gain(sums: np.ndarray, base: np.ndarray, name: str) -> Scored:
 def _resampled(sums: np.ndarray, function: Score) -> Scored:
     interval = bootstrap([sums], lambda drawn: function(drawn.sum(1)), resamples=_RESAMPLES, seed=0)
     value = float(function(sums.sum(0)))
-    low, high = interval or (value, value)  # none for a score that is the same for all units
+    low, high = interval or (value, value)  # no interval if all units have the same score
     return Scored(value, low, high)

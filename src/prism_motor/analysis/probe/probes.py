@@ -1,4 +1,4 @@
-"""Probes of any domain: what is predicted from which windows, and by which features."""
+"""Probes of any domain: what is predicted, on which windows, and from which features."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ PROBE_HELP = """Probe frozen features for the mechanics of the next control step
 
 Walking policies are probed for slip, power, impulse and errors, policies that learned from
 demonstrations for contact impulse and contact work. All networks see the same observations, to
-which every policy contributes equally, so that targets are the same for all. Robots, or episodes,
-are held out whole. Gains are relative to the first run. Writes probe.json and probe.png."""
+which every policy contributes equally, so targets are the same for all. Whole robots, or episodes,
+are held out. Gains are relative to the first run. Writes probe.json and probe.png."""
 """Help of ``prism probe``, for all domains."""
 
 ANY_ARM = "any"
-"""Arm of features that are the same for all: the raw observation on shared windows."""
+"""Arm of features that all networks share: the raw observation on shared windows."""
 
 UNTRAINED = " (untrained)"
-"""End of the name of an arm whose networks have random weights."""
+"""Suffix of an arm whose networks have random weights."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class ProbeTarget:
 
 @dataclass(frozen=True)
 class ProbeTargets:
-    """What is probed for in one domain, and how captions speak of it."""
+    """What is probed for in one domain, and how captions describe it."""
 
     targets: tuple[ProbeTarget, ...]
     """One per column of the targets."""
     unit: str
-    """What is held out whole, e.g. ``robot``."""
+    """What is held out as a whole, e.g. ``robot``."""
     windows: str
     """Which windows count, e.g. ``upright windows``."""
     advice: str
@@ -72,14 +72,14 @@ class ProbeTargets:
 
 @dataclass(frozen=True)
 class ProbeWindows:
-    """Times t with a full history and a future of H steps that count."""
+    """Times t with a full history and a valid future of H steps."""
 
     observations: np.ndarray
     """What the policy saw at t, (n, observations)."""
     targets: np.ndarray
-    """(n, targets), from the states t+1..t+H alone."""
+    """(n, targets), only from the states t+1..t+H."""
     unit: np.ndarray
-    """Which unit, never on both sides of a split, (n,)."""
+    """The unit of each window, never on both sides of a split, (n,)."""
     episodes: int
     """How many episodes they come from."""
 
@@ -88,7 +88,7 @@ class ProbeWindows:
 
 
 def join_windows(parts: list[ProbeWindows]) -> ProbeWindows:
-    """Put windows of several recordings together; their units stay different ones."""
+    """Join windows of several recordings; their units stay distinct."""
     units, offset = [], 0
     for part in parts:
         units.append(part.unit + offset)
@@ -106,13 +106,13 @@ class ProbeConfig:
     """What probes of all domains have in common."""
 
     reference: Path | None = None
-    """Run whose policy alone acts for all."""
+    """Run whose policy acts for all."""
     own: bool = False
     """Probe every policy on the states of its own rollouts instead."""
     untrained: bool = False
     """Also probe every network with random weights, as a control."""
     directions: int | None = None
-    """Use only so many principal directions of every feature, so that wide ones have no
+    """Use only this many principal directions of every feature, so that wide ones have no
     advantage."""
     horizon: int = 5
     """Control steps that targets look ahead."""
@@ -129,10 +129,10 @@ class ProbeConfig:
         if self.seed < 0:
             raise InputError(f"Probes: the seed must not be negative, got {self.seed}.")
         if self.reference is not None and self.own:
-            raise InputError("Give either --reference or --own: one policy acts for all, or each.")
+            raise InputError("Give --reference (one policy acts for all) or --own, not both.")
 
     def origin(self, found: ProbeSet) -> str:
-        """Say where the windows come from."""
+        """Describe where the windows come from."""
         return f"{found.episodes} episodes"
 
 
@@ -143,7 +143,7 @@ class ProbeSubjects:
     probed: list[Subject]
     """Policies whose networks are probed."""
     acting: list[Subject]
-    """Policies that act for the windows that all share, in equal shares."""
+    """Policies that record the shared windows, in equal shares."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Probe:
     arm: str
     """Arm of the policy, or :data:`ANY_ARM`."""
     training_seed: int | None
-    """Training seed of the policy; none for features that are the same for all."""
+    """Training seed of the policy; ``None`` for features that all networks share."""
     features: str
     """Name of the feature."""
     width: int
@@ -205,12 +205,12 @@ def fit_probes(
 
     Args:
         networks: The networks, trained or not.
-        windows: What they see, and what is to be predicted from it.
-        scope: What is to be predicted, and what is held out whole.
-        config: How.
+        windows: What they see, and what is predicted from it.
+        scope: What is predicted, and what is held out as a whole.
+        config: Settings.
         report: Called after every feature.
     """
-    # One split by whole units, and one at random that shows what leakage would do.
+    # One split by whole units, and a random one that shows what leakage would do.
     fold = folds_by_unit(windows.unit, config.seed, scope)
     leaky_fold = folds_at_random(len(windows), config.seed)
     probes: dict[tuple[str, int | None, str], Probe] = {}
@@ -239,7 +239,7 @@ def fit_probes(
 
 
 def join_probes(parts: Sequence[ProbeSet]) -> ProbeSet:
-    """Put the probes of policies on their own windows together."""
+    """Join the probes of policies on their own windows."""
     return replace(parts[0], probes=[probe for part in parts for probe in part.probes])
 
 
@@ -253,13 +253,13 @@ def probe_policies(
     untrained: Callable[[Any], Any],
     report: Report = silent,
 ) -> ProbeSet:
-    """Record windows, the same for all or each policy's own, and probe every policy on them.
+    """Record windows, shared or per policy, and probe every policy on them.
 
     Args:
         who: The policies.
-        config: How.
-        scope: What is to be predicted.
-        record: Lets policies act, and cuts windows.
+        config: Settings.
+        scope: What is predicted.
+        record: Lets policies act and cuts windows.
         read: From a policy and observations to features by name.
         untrained: From a policy to the same one with random weights.
         report: Called after every feature; recording has its own reports.

@@ -1,4 +1,4 @@
-"""What probes say: scores by arm, relative gains, and what leakage would have done."""
+"""Results of probes: scores by arm, relative gains, and what leakage would have done."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from prism_motor.analysis.probe.probes import ANY_ARM, UNTRAINED, Probe, ProbeSe
 from prism_motor.analysis.subjects import ArmMean, mean_over_seeds
 
 _ORDER = ("raw", "first_order", "polynomial", "latent", "conditioner", "hidden")
-"""Features from the input on: ``latent`` layers are inside an MLP conditioner, ``hidden`` ones
-behind the conditioner."""
+"""Features in order from the input: ``latent`` layers are inside an MLP conditioner, ``hidden``
+ones after it."""
 
 
 def summarise(scores: Sequence[Scored]) -> ArmMean:
-    """Put the policies of an arm together; the interval of a single one is over units."""
+    """Average the policies of an arm; the interval of a single one is over units."""
     return mean_over_seeds([one.value for one in scores], lambda: (scores[0].low, scores[0].high))
 
 
@@ -79,9 +79,9 @@ class ProbeGain:
 
 
 def collect_gains(rows: Sequence[ProbeRow], *, across: bool) -> list[ProbeGain]:
-    """Compare polynomial with first-order latents, arms with the first one, trained with not.
+    """Compare polynomial with first-order latents, arms with the first, trained with untrained.
 
-    Arms are compared by what they give to their trunk or first hidden layer, and by their last one.
+    Arms are compared by the trunk's input or first hidden layer, and by their last hidden layer.
 
     Args:
         rows: All rows.
@@ -128,7 +128,7 @@ def _gain(row: ProbeRow, base: ProbeRow) -> ProbeGain:
 
 
 def _pair(ours: Sequence[Probe], theirs: Sequence[Probe]) -> list[tuple[Probe, Probe]]:
-    """Pair policies by training seed, or in order where no seed is common."""
+    """Pair policies by training seed, or in order if they share no seed."""
     other = {probe.training_seed: probe for probe in theirs}
     pairs = [(p, other[p.training_seed]) for p in ours if p.training_seed in other]
     return pairs or list(zip(ours, theirs, strict=False))
@@ -139,11 +139,11 @@ class Leakage:
     """How much better probes would look if windows were split at random."""
 
     unit: str
-    """What is held out whole here."""
+    """What is held out as a whole here."""
     median: float
     """Median over all probes and targets of the relative change of the error."""
     largest: float
-    """The largest one in size."""
+    """The largest in magnitude."""
     clear: int
     """Probes and targets whose error would be lower, with an interval below zero."""
     count: int

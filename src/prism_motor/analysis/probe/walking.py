@@ -1,4 +1,4 @@
-"""Probes of walking: what the features of a policy know of the mechanics of the next steps."""
+"""Probes of walking: what a policy's features know about the mechanics of the next steps."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ MIN_HEIGHT = 0.7
 
 
 _JUMPS = {"command_forward": 0.1, "command_sideways": 0.1, "command_yaw": 0.1, "yaw": 3.0}
-"""Observations that jump now and then, and from which change in one step on that is a jump.
+"""Observations that jump now and then, with the smallest one-step change that counts as a jump.
 
-New commands and angles that wrap from 180 to -180 degrees are not mechanics, and so rare that a
-least-squares fit on a history with such a jump in it can be off by any amount.
+New commands and angles that wrap from 180 to -180 degrees are not mechanics, and are so rare that
+a least-squares fit can be off by any amount on a history with such a jump.
 """
 
 
@@ -77,7 +77,7 @@ WALKING = ProbeTargets(
     windows="upright windows",
     advice="Record more robots or a longer time, or a policy that walks upright.",
 )
-"""Robots that walk; each is held out with all of its episodes."""
+"""Targets of walking policies; each robot is held out with all its episodes."""
 
 
 def cut_windows(rollout: Rollout, horizon: int = 5) -> ProbeWindows:
@@ -143,7 +143,7 @@ class WalkingProbeConfig(ProbeConfig):
     condition: str = "pushes"
     """One of nominal, low-friction, payload, pushes (every second), training."""
     envs: int = 96
-    """Robots; of each policy with --own, of all together without."""
+    """Robots; per policy with --own, otherwise in total."""
     seconds: float = 8.0
     """How long they walk."""
 
@@ -155,18 +155,18 @@ class WalkingProbeConfig(ProbeConfig):
             raise InputError(f"Probes: seconds must be from 1 to 600, got {self.seconds}.")
 
     def origin(self, found: ProbeSet) -> str:
-        """Say where the windows come from."""
+        """Describe where the windows come from."""
         return f"{found.episodes} episodes of {found.units} robots (condition {self.condition})"
 
 
 def probe_walking(
     who: ProbeSubjects, config: WalkingProbeConfig, report: Report = silent
 ) -> ProbeSet:
-    """Record, and probe every policy.
+    """Record windows and probe every policy.
 
     Args:
         who: The policies.
-        config: How.
+        config: Settings.
         report: Called after every control step and every feature.
     """
 
@@ -191,7 +191,7 @@ def probe_walking(
 
 
 def with_pushes(task: TaskConfig) -> TaskConfig:
-    """Return the task with the pushes of the protocol, for conditions that have pushes."""
+    """Return the task with the protocol's pushes, for conditions that have pushes."""
     return replace(task, randomisation=replace(task.randomisation, **_PUSHES))
 
 
@@ -206,14 +206,14 @@ def untrained(policy: WalkingPolicy) -> WalkingPolicy:
 def _load(
     paths: Sequence[Path], checkpoint: int | None, config: WalkingProbeConfig
 ) -> tuple[ProbeSubjects, list[str]]:
-    """Load the policies; on shared windows those that see something else are left out."""
+    """Load the policies; on shared windows, those with other observations are left out."""
     subjects, left_out = load_subjects(paths, checkpoint)
     acting = load_subjects([config.reference])[0] if config.reference else []
     if not config.own:
         subjects, differing = same_layout(subjects, *acting)
         left_out += differing
     if not subjects:
-        raise InputError(f"No run sees the same observations as {config.reference}.")
+        raise InputError(f"No run has the same observations as {config.reference}.")
     return ProbeSubjects(subjects, acting or subjects), left_out
 
 

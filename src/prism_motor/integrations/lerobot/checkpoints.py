@@ -1,4 +1,4 @@
-"""Which checkpoints fit which policy, and what to say about those that do not."""
+"""Which checkpoints fit which policy, and errors for those that do not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CheckpointMismatchError(InputError):
 
 
 def check_config(policy: type[PreTrainedPolicy], config: object) -> None:
-    """Refuse a config of another policy."""
+    """Raise if a config is for another policy."""
     wanted: Any = policy.config_class
     if not isinstance(config, wanted):
         raise InputTypeError(
@@ -47,12 +47,12 @@ def config_for_checkpoint(
     config: PreTrainedConfig | None,
     options: dict[str, Any],
 ) -> PreTrainedConfig:
-    """Return the config to load a checkpoint with, or refuse the checkpoint.
+    """Return the config to load a checkpoint with, or raise if it does not fit.
 
     Args:
         policy: The class that loads.
         path: Folder or hub name of the checkpoint.
-        config: What the user wants to load; ``None`` for what the checkpoint says.
+        config: What the user wants to load; ``None`` for the checkpoint's own.
         options: Keyword arguments of ``from_pretrained``.
     """
     hub_options = {name: options[name] for name in _HUB_OPTIONS if name in options}
@@ -63,7 +63,7 @@ def config_for_checkpoint(
     elif saved.type != policy.name:
         raise CheckpointMismatchError(
             f"{path} holds a policy of type '{saved.type}', but {policy.__name__} loads "
-            f"'{policy.name}'. Load it with --policy.path={path} alone."
+            f"'{policy.name}'. Load it with only --policy.path={path}."
         )
     elif isinstance(wanted, ConditionerFields):
         _check_traits(path, saved.conditioner_traits(), wanted.conditioner_traits())
@@ -76,7 +76,7 @@ def _check_foreign(
     saved: PreTrainedConfig,
     config: PreTrainedConfig | None,
 ) -> None:
-    """Let LeRobot's own checkpoints pass where the policy is LeRobot's."""
+    """Accept LeRobot's own checkpoints where the policy is LeRobot's."""
     wanted: Any = policy.config_class
     is_base = isinstance(saved, PreTrainedConfig) and issubclass(wanted, type(saved))
     if is_base and isinstance(config, ConditionerFields) and config.conditioner == "linear":
@@ -90,8 +90,8 @@ def _check_foreign(
         else f"Load it as '{saved.type}'."
     )
     raise CheckpointMismatchError(
-        f"{path} holds a policy of type '{saved.type}', LeRobot's own, but {expected} was asked "
-        f"for: there are no weights for its conditioner. {advice}"
+        f"{path} holds a policy of LeRobot's own type '{saved.type}', but {expected} was "
+        f"requested: there are no weights for its conditioner. {advice}"
     )
 
 
@@ -99,8 +99,8 @@ def _check_traits(path: str | Path, found: dict[str, object], expected: dict[str
     if found != expected:
         raise CheckpointMismatchError(
             f"{path} holds the conditioner ({_describe(found)}), but ({_describe(expected)}) was "
-            f"asked for. Load it with --policy.path={path} alone (in Python: without config=), "
-            "which takes its own conditioner, or train anew."
+            f"requested. Load it with only --policy.path={path} (in Python: without config=), "
+            "which uses its own conditioner, or train again."
         )
 
 
@@ -109,5 +109,5 @@ def _describe(traits: dict[str, object]) -> str:
 
 
 def _text(value: object) -> str:
-    """Write a value as LeRobot's command line reads it."""
+    """Format a value as LeRobot's command line reads it."""
     return json.dumps(value) if value is None or isinstance(value, bool) else str(value)

@@ -1,6 +1,6 @@
-"""Which conditioner stands in the proprioceptive pathway: what both policies share."""
+"""The conditioner in the proprioceptive pathway, shared by both policies."""
 
-# Annotations stay evaluated (no __future__ import): LeRobot's command line reads types of fields.
+# Annotations stay evaluated (no __future__ import): LeRobot's command line reads field types.
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,11 +31,11 @@ NORMS: dict[str, type[nn.LayerNorm] | type[nn.RMSNorm]] = {
 }
 
 _PROPORTIONS = ((2, 2), (3, 2), (2, 3), (2, 1), (1, 2), (3, 1))
-"""Of the two hidden widths, tried in turn: small sizes cannot be matched with equal ones."""
+"""Ratios of the two hidden widths, tried in turn: equal ones cannot match small sizes."""
 
 
 class MLPConditioner(nn.Module):
-    """The capacity control: linear layers with SiLU between them, and norms where asked for.
+    """The capacity control: linear layers with SiLU between them, and optional norms.
 
     Args:
         in_features: Size of the state.
@@ -78,9 +78,9 @@ class MLPConditioner(nn.Module):
 def matched_widths(make_reference: Callable[[], PolynomialConditioner]) -> tuple[int, ...]:
     """Return the hidden widths of the MLP with the parameters of the reference, within 0.1 %.
 
-    The norms at either end are left out of the count on both sides: the MLP has them too.
+    The norms at both ends are not counted, because the MLP has them too.
     """
-    with torch.device("meta"):  # sizes alone: no memory and no random numbers are used
+    with torch.device("meta"):  # only sizes: no memory and no random numbers are used
         reference = make_reference()
         reference.input_norm = reference.output_norm = nn.Identity()
         for shape in _PROPORTIONS:
@@ -113,8 +113,8 @@ class ConditionerFields:
     """Initial value of every gate (gated only)."""
     mlp_size: str = "matched"
     """``matched``: three linear layers with the parameters of ``prism`` under the same fields, and
-    its input and output norm, so that products are all that differs. ``large``: a plain MLP,
-    several times bigger."""
+    its input and output norm, so that only the products differ. ``large``: a plain MLP, several
+    times bigger."""
     input_norm: str | None = None
     """``layer``, ``rms`` or none, over the state."""
     latent_norm: str | None = None
@@ -126,7 +126,7 @@ class ConditionerFields:
     LARGE_WIDTHS: ClassVar[tuple[int, ...]] = ()
 
     def check_conditioner(self) -> None:
-        """Refuse values that no conditioner can be built from; old names become new ones."""
+        """Raise on values that no conditioner can be built from; old names become new ones."""
         self.mlp_size = _OLD_SIZES.get(self.mlp_size, self.mlp_size)
         check_choice("conditioner", self.conditioner, CONDITIONERS)
         check_choice("prism_interaction", self.prism_interaction, INTERACTIONS)
@@ -154,7 +154,7 @@ class ConditionerFields:
         return {"conditioner": self.conditioner, **{name: getattr(self, name) for name in names}}
 
     def make_conditioner(self, in_features: int, out_features: int) -> nn.Module | None:
-        """Build the conditioner; ``None`` for ``linear``, which is LeRobot's to build."""
+        """Build the conditioner; ``None`` for ``linear``, which LeRobot builds."""
         if self.conditioner == "prism":
             return self._make_prism(in_features, out_features)
         if self.conditioner == "mlp":
@@ -192,10 +192,10 @@ class ConditionerFields:
 
 
 def optimizer_groups(model: nn.Module, conditioner: nn.Module | None) -> list[dict[str, Any]]:
-    """Return all parameters of ``model``, with the gates of its conditioner out of weight decay.
+    """Return all parameters of ``model``, with its conditioner's gates excluded from weight decay.
 
     Biases and norms of the conditioner are not decayed either. LeRobot's own parameters are all in
-    the first group, as without PRISM; it takes its weight decay from the optimiser's settings.
+    the first group, as without PRISM; that group has the optimiser's weight decay.
     """
     undecayed: list[nn.Parameter] = []
     if conditioner is not None:

@@ -50,7 +50,7 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
             )
 
     def validate_features(self) -> None:
-        """Check that there is a state to condition on, then what LeRobot checks."""
+        """Check that there is a state to condition on, then run LeRobot's checks."""
         if self.robot_state_feature is None:
             raise InputError(
                 "prism_diffusion needs 'observation.state' among the inputs, got: "
@@ -59,7 +59,7 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
         super().validate_features()
 
     def get_optimizer_preset(self) -> AdamWConfig:  # type: ignore[override]  # LeRobot: Adam
-        """Return AdamW with LeRobot's values, which are the paper's but for the name."""
+        """Return AdamW with the values of LeRobot's Adam, which are the paper's."""
         return AdamWConfig(
             lr=self.optimizer_lr,
             betas=self.optimizer_betas,

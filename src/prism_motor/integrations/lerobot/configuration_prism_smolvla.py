@@ -21,8 +21,8 @@ except ImportError as error:
 class PrismSmolVLAConfig(ConditionerFields, SmolVLAConfig):
     """LeRobot's ``SmolVLAConfig`` with the fields of the conditioner.
 
-    The conditioner takes the place of ``state_proj``. Defaults are those of the paper: at the
-    language model's width of 960 it has 1,910,400 parameters (``mlp_size="large"``: 6,230,976).
+    The conditioner replaces ``state_proj``. Defaults are the paper's: at the language model's width
+    of 960 it has 1,910,400 parameters (``mlp_size="large"``: 6,230,976).
 
     SmolVLA pads the state with zeros to ``max_state_dim`` after normalisation. The conditioner
     keeps inputs for the padding, so that one policy fits robots of several sizes and the counts are
@@ -48,7 +48,7 @@ class PrismSmolVLAConfig(ConditionerFields, SmolVLAConfig):
             )
 
     def validate_features(self) -> None:
-        """Check that the state fits, then what LeRobot checks."""
+        """Check that the state fits, then run LeRobot's checks."""
         if self.robot_state_feature is None:
             raise InputError(
                 "prism_smolvla needs 'observation.state' among the inputs, got: "
@@ -63,14 +63,14 @@ class PrismSmolVLAConfig(ConditionerFields, SmolVLAConfig):
         super().validate_features()
 
     def conditioner_traits(self) -> dict[str, object]:
-        """Return what makes this conditioner what it is, the size of its input included."""
+        """Return what distinguishes this conditioner, including its input size."""
         traits = super().conditioner_traits()
         if self.conditioner != "linear":
             traits["narrow_state"] = self.narrow_state
         return traits
 
     def make_state_projection(self, hidden: int) -> nn.Module | None:
-        """Build what replaces ``state_proj``; ``None`` for ``linear``."""
+        """Build the replacement of ``state_proj``; ``None`` for ``linear``."""
         assert self.robot_state_feature is not None  # validated above
         state = self.robot_state_feature.shape[0]
         return self.make_conditioner(state if self.narrow_state else self.max_state_dim, hidden)

@@ -32,8 +32,8 @@ _CHANNELS = 64
 class SmallRgbEncoder(nn.Module):
     """Three convolutions and a spatial softmax: (N, 3, H, W) -> (N, 2 x keypoints).
 
-    A ResNet-18 leaves 2 x 2 cells of a 64-pixel image, too few to say where things are; here a
-    quarter of the side is left, at a thirtieth of the cost.
+    A ResNet-18 reduces a 64-pixel image to 2 x 2 cells, too few to locate things; here a quarter of
+    the side is left, at a thirtieth of the cost.
 
     Args:
         config: Gives the size of the images (``resize_shape``, else their own) and the number of
@@ -44,7 +44,7 @@ class SmallRgbEncoder(nn.Module):
         super().__init__()
         if config.crop_shape is not None:
             raise InputError(
-                "The small image encoder does not crop: leave crop_shape and crop_ratio alone, or "
+                "The small image encoder does not crop: leave crop_shape and crop_ratio unset, or "
                 "use image_encoder='resnet'."
             )
         channels, height, width = next(iter(config.image_features.values())).shape
@@ -75,7 +75,7 @@ class SmallRgbEncoder(nn.Module):
 
 
 class PrismDiffusionModel(DiffusionModel):
-    """LeRobot's diffusion model; the state history passes the conditioner first.
+    """LeRobot's diffusion model; the state history passes through the conditioner first.
 
     State dict: LeRobot's, with ``conditioner.*`` unless the conditioner is ``linear``.
     """
@@ -88,7 +88,7 @@ class PrismDiffusionModel(DiffusionModel):
             self.rgb_encoder = SmallRgbEncoder(config)  # as wide as the one it replaces
         assert config.robot_state_feature is not None  # validated by the config
         size = config.n_obs_steps * config.robot_state_feature.shape[0]
-        # Built last, so that with the same seed encoder and U-Net start alike in every arm.
+        # Built last, so that with the same seed encoder and U-Net start the same in every arm.
         self.conditioner = config.make_conditioner(size, size)
 
     def _prepare_global_conditioning(self, batch: dict[str, Tensor]) -> Tensor:
@@ -112,14 +112,14 @@ class PrismDiffusionPolicy(DiffusionPolicy):
 
     def __init__(self, config: PrismDiffusionConfig, **kwargs: Any) -> None:
         check_config(type(self), config)
-        # Not DiffusionPolicy's: it would build LeRobot's model first, and draw its random numbers.
+        # Not DiffusionPolicy's: it would build LeRobot's model first and consume random numbers.
         PreTrainedPolicy.__init__(self, config)
         config.validate_features()
         self.diffusion = PrismDiffusionModel(config)
         self.reset()
 
     def get_optim_params(self) -> list[dict[str, Any]]:  # type: ignore[override]
-        """Return LeRobot's parameters in groups that keep gates out of weight decay."""
+        """Return LeRobot's parameters in groups that exclude gates from weight decay."""
         return optimizer_groups(self.diffusion, self.diffusion.conditioner)
 
     @classmethod
@@ -130,7 +130,7 @@ class PrismDiffusionPolicy(DiffusionPolicy):
         config: PreTrainedConfig | None = None,
         **kwargs: Any,
     ) -> "PrismDiffusionPolicy":
-        """Load a checkpoint, always strictly; one with another conditioner is refused."""
+        """Load a checkpoint, always strictly; one with another conditioner is rejected."""
         config = config_for_checkpoint(cls, pretrained_name_or_path, config, kwargs)
         kwargs["strict"] = True
         return super().from_pretrained(pretrained_name_or_path, config=config, **kwargs)

@@ -73,7 +73,7 @@ class PrismSmolVLAPolicy(SmolVLAPolicy):
     def __init__(self, config: PrismSmolVLAConfig, **kwargs: Any) -> None:
         check_config(type(self), config)
         super().__init__(config, **kwargs)
-        # Built last, so that with the same seed the rest starts alike in every arm.
+        # Built last, so that with the same seed the rest starts the same in every arm.
         conditioner = config.make_state_projection(self.model.state_proj.out_features)
         if conditioner is None:
             return
@@ -84,15 +84,15 @@ class PrismSmolVLAPolicy(SmolVLAPolicy):
         else:
             ignore_padding(conditioner, size)
         self.model.state_proj = conditioner  # type: ignore[assignment]  # LeRobot: a Linear
-        self.model.set_requires_grad()  # train_state_proj holds for ours too
+        self.model.set_requires_grad()  # train_state_proj applies to ours too
 
     def get_optim_params(self) -> list[dict[str, Any]]:  # type: ignore[override]
-        """Return LeRobot's parameters in groups that keep gates out of weight decay."""
+        """Return LeRobot's parameters in groups that exclude gates from weight decay."""
         linear = self.config.conditioner == "linear"
         return optimizer_groups(self, None if linear else self.model.state_proj)
 
     def _get_default_peft_targets(self) -> dict[str, Any]:
-        """Adapters go where LeRobot puts them; our conditioner is small and trained whole."""
+        """Put adapters where LeRobot does; our small conditioner is trained in full."""
         targets = super()._get_default_peft_targets()
         if self.config.conditioner != "linear":
             targets["target_modules"] = targets["target_modules"].replace("state_proj|", "")
@@ -107,7 +107,7 @@ class PrismSmolVLAPolicy(SmolVLAPolicy):
         config: PreTrainedConfig | None = None,
         **kwargs: Any,
     ) -> "PrismSmolVLAPolicy":
-        """Load a checkpoint, always strictly; one with another conditioner is refused."""
+        """Load a checkpoint, always strictly; one with another conditioner is rejected."""
         config = config_for_checkpoint(cls, pretrained_name_or_path, config, kwargs)
         kwargs["strict"] = True
         return super().from_pretrained(pretrained_name_or_path, config=config, **kwargs)

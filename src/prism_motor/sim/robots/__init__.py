@@ -1,4 +1,4 @@
-"""Robots by name: two of our own making, from primitive geometry, and those that users register."""
+"""Robots by name: two built-in ones of primitive geometry, and those that users register."""
 
 import functools
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def make_robot(name: str) -> Robot:
     robot = _build(ROBOTS[name])
     if robot.name != name:
         raise InputError(
-            f"The robot registered as {name!r} calls itself {robot.name!r}; use one name."
+            f"The robot registered as {name!r} is named {robot.name!r}; use the same name."
         )
     return robot
 
@@ -29,10 +29,10 @@ def _build(factory: Callable[[], Robot]) -> Robot:
 
 
 def register_robot(name: str, factory: Callable[[], Robot]) -> None:
-    """Make a robot of one's own known by its name.
+    """Register your own robot under a name.
 
     Args:
-        name: How tasks refer to it.
+        name: The name that tasks use.
         factory: Builds it; called in every process that needs the robot.
     """
     ROBOTS.register(name, factory)

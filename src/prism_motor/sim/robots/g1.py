@@ -33,7 +33,7 @@ class _Link:
     offset: Vector
     """Position in the parent's frame, m."""
     tilt: float
-    """Fixed rotation about y against the parent, as the quaternion's y component."""
+    """Fixed rotation about y relative to the parent, as the quaternion's y component."""
     mass: float
     center: Vector
     """Centre of mass, m."""
@@ -152,7 +152,7 @@ def _mirror(vector: Vector, side: int) -> Vector:
 
 
 def _leg_geometry(name: str, side: int) -> str:
-    """What a link looks like and, under the foot, what it touches the ground with."""
+    """Return a link's visible geometry and, under the foot, its contact geometry."""
     y = float(side)
     if name == "hip_pitch":
         return capsule((0, 0.012 * y, 0), (0, 0.055 * y, -0.012), 0.045, DARK)
@@ -180,7 +180,7 @@ def _leg_geometry(name: str, side: int) -> str:
 
 
 def _trunk() -> str:
-    """Torso, head and hanging arms as pictures, and what a fallen robot touches the ground with."""
+    """Return visible torso, head and hanging arms, and the contact geometry of a fallen robot."""
     parts = [
         '<geom name="pelvis_contact" class="collision" type="capsule" '
         'fromto="0 -0.08 -0.02 0 0.08 -0.02" size="0.07"/>',

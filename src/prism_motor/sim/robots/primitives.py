@@ -1,20 +1,20 @@
-"""Pieces of MJCF that our own robots are made of."""
+"""MJCF building blocks of the built-in robots."""
 
 from __future__ import annotations
 
 Vector = tuple[float, ...]
 
 LIGHT, DARK, ACCENT = "0.86 0.87 0.89 1", "0.16 0.17 0.20 1", "0.10 0.42 0.72 1"
-"""Colours of the pictures."""
+"""Colours of the visible geometry."""
 
 
 def text(values: Vector) -> str:
-    """Write numbers as MJCF wants them."""
+    """Format numbers for MJCF."""
     return " ".join(f"{value:.9g}" for value in values)
 
 
 def capsule(start: Vector, end: Vector, radius: float, colour: str) -> str:
-    """Return a capsule that is only seen."""
+    """Return a visual-only capsule."""
     return (
         f'<geom class="visual" type="capsule" fromto="{text(start)} {text(end)}" '
         f'size="{radius}" rgba="{colour}"/>'
@@ -22,7 +22,7 @@ def capsule(start: Vector, end: Vector, radius: float, colour: str) -> str:
 
 
 def ellipsoid(center: Vector, size: Vector, colour: str) -> str:
-    """Return an ellipsoid that is only seen."""
+    """Return a visual-only ellipsoid."""
     return (
         f'<geom class="visual" type="ellipsoid" size="{text(size)}" pos="{text(center)}" '
         f'rgba="{colour}"/>'
@@ -30,7 +30,7 @@ def ellipsoid(center: Vector, size: Vector, colour: str) -> str:
 
 
 def box(center: Vector, size: Vector, colour: str) -> str:
-    """Return a box, given by its half extents, that is only seen."""
+    """Return a visual-only box, given by its half extents."""
     return (
         f'<geom class="visual" type="box" size="{text(size)}" pos="{text(center)}" '
         f'rgba="{colour}"/>'
@@ -46,7 +46,7 @@ def sole(name: str, center: Vector, radius: float) -> str:
 
 
 def document(name: str, base: str) -> str:
-    """Return a complete model of one floating base; servos follow from the robot's joints."""
+    """Return a complete model with one floating base; servos follow from the robot's joints."""
     return f"""
 <mujoco model="{name}">
   <compiler angle="radian" autolimits="true"/>

@@ -1,9 +1,9 @@
-"""A twelve-kilogram quadruped with three joints per leg, of our own design.
+"""A twelve-kilogram quadruped of our own design, with three joints per leg.
 
 Hip roll (abduction), hip pitch and knee per leg; knees point backward. Legs come in the order front
-left, front right, rear left, rear right, so that feet form left-right pairs. Every link weighs and
-turns like a solid box of its size. The front left leg is the model, the others are its mirror
-images.
+left, front right, rear left, rear right, so that feet form left-right pairs. Every link has the
+mass and inertia of a solid box of its size. The front left leg is the template, the others are its
+mirror images.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def quadruped() -> Robot:
 
 
 def _inertial(mass: float, center: Vector, size: Vector) -> str:
-    """Mass and inertia of a solid box with edges ``size``."""
+    """Return mass and inertia of a solid box with edges ``size``."""
     x, y, z = size
     moments = tuple(mass / 12 * r for r in (y * y + z * z, x * x + z * z, x * x + y * y))
     return f'<inertial mass="{mass}" pos="{text(center)}" diaginertia="{text(moments)}"/>'
@@ -87,7 +87,7 @@ def _trunk() -> str:
 
 
 def _trunk_looks() -> str:
-    """A light shell on a dark keel, a head with a visor in front, a handle on the back."""
+    """Return a light shell on a dark keel, a head with a visor in front, a handle on the back."""
     parts = [
         box((0, 0, -0.012), (0.175, 0.062, 0.036), DARK),
         capsule((-0.07, 0, 0.066), (0.07, 0, 0.066), 0.011, DARK),

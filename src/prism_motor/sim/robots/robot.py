@@ -1,4 +1,4 @@
-"""What the rest of the package has to know about a robot."""
+"""What the rest of the package needs to know about a robot."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Robot:
     """
 
     name: str
-    """How users call it."""
+    """The name that tasks use."""
     joints: tuple[JointSpec, ...]
     """Actuated joints in policy order, which is the order of the model."""
     base: str
     """Body that carries the free joint."""
     feet: tuple[str, ...]
-    """Foot bodies, whose frame origins are tracked; in left-right pairs where there are pairs."""
+    """Foot bodies, whose frame origins are tracked; in left-right pairs if there are any."""
     foot_offset: float
     """Height of the foot frame above the sole, m."""
     stand_height: float
@@ -59,15 +59,15 @@ class Robot:
     knees: tuple[str, ...] = ()
     """Knee bodies, same order as the feet."""
     mirror: tuple[int, ...] | None = None
-    """Which joint each joint becomes under left-right mirroring; ``None`` if that is unknown."""
+    """Which joint each joint maps to under left-right mirroring; ``None`` if unknown."""
     mirror_sign: tuple[int, ...] | None = None
     """Sign of the angle under mirroring: roll and yaw flip."""
     xml: str = ""
     """The model as MJCF, unless it is in a file."""
     file: str = ""
-    """The MJCF file of the model; meshes and includes are found from there."""
+    """The MJCF file of the model; meshes and includes are found relative to it."""
     locked: tuple[tuple[str, float], ...] = ()
-    """Joints of the model that are held at an angle (rad), as if they were welded."""
+    """Joints of the model that are fixed at an angle (rad), as if welded."""
 
     @classmethod
     def from_mjcf(
@@ -92,21 +92,21 @@ class Robot:
 
         Args:
             path: The file. Meshes and includes are found relative to it.
-            name: How users call the robot.
-            feet: Bodies that walk on the ground, e.g. ``("left_foot", "right_foot")``; pairs of
-                left and right after one another.
+            name: The name that tasks use.
+            feet: Bodies that walk on the ground, e.g. ``("left_foot", "right_foot")``; left and
+                right of each pair in sequence.
             base: Body that carries the free joint; found if not given.
-            knees: Knee bodies, in the order of the feet; only the ``knee_distance`` reward asks.
-            joints: Joints that the policy moves, in any order; all by default. The others are held
-                at their angle of the default pose.
+            knees: Knee bodies, in the order of the feet; used only by the ``knee_distance`` reward.
+            joints: Joints that the policy moves, in any order; all by default. The others are fixed
+                at their angle in the default pose.
             default_pose: Joint angles (rad) by name, zero for the rest, or the name of a keyframe;
                 the model's initial pose by default.
             stiffness: Proportional gain, N m/rad; by default that of the model's position servos.
             damping: Derivative gain, N m s/rad; likewise.
             effort: Torque limit of the motors, N m; by default that of the model's actuators. The
                 controller uses up to 85 % of it.
-            mirror: What each joint becomes under left-right mirroring, with ``-`` before the name
-                if the angle changes its sign: ``{"left_knee": "right_knee", "waist": "-waist"}``.
+            mirror: What each joint maps to under left-right mirroring, with ``-`` before the name
+                if the angle changes sign: ``{"left_knee": "right_knee", "waist": "-waist"}``.
         """
         from prism_motor.sim.mjcf import read_robot
 
