@@ -1,4 +1,4 @@
-"""An actor of one's own: the observation and its squares, mixed, in front of the trunk."""
+"""Your own actor: the observation and its squares, mixed, in front of the trunk."""
 
 from dataclasses import dataclass
 from typing import ClassVar
