@@ -34,7 +34,8 @@ class PowerDomain(Domain):
     name, title, episode, default_preset = "power", "Joint power", Guess, "small"
     presets = {"small": RunConfig(kind="power", preset="small", arm="prism", updates=300)}
     arms, reference = ("mlp", "prism"), "mlp"
-    measures = (Measure("success", "success", "%", 1, True, 100), Measure("error", "error, W"))
+    rate = Measure("success", "success", "%", digits=1, higher_is_better=True, factor=100)
+    measures = (rate, Measure("error", "error", "W", higher_is_better=False))
 
     def trainer(self, config, rank):
         return PowerTrainer(config)
