@@ -29,7 +29,7 @@ PROGRAMS = {
 # Options that make the page's commands take seconds; of an option given twice, the last counts.
 SMALL = {
     "record": "--episodes 3",
-    "train locomotion": "--updates 2 --envs 8 --threads 1",
+    "train locomotion": "--updates 2 --envs 8 --threads 1 --task.terminations.duration 2",
     "train manipulation": "--updates 2 --threads 1 --network.widths 16 32",
     "train power": "--updates 20",
     "eval runs/my_suite": "--episodes 1",
@@ -140,7 +140,7 @@ def test_walking(section, names, tmp_path):
         run = folder / "runs" / name
         assert json.loads((run / "config.json").read_text())["plugins"] == [plugin]
         assert len((run / "metrics.jsonl").read_text().splitlines()) == 2
-        assert all(episode["length"] > 0 for episode in episodes(run))
+        assert all(episode["steps"] > 0 for episode in episodes(run))
     exported = {file.name for file in (folder / "runs" / names[0] / "export").iterdir()}
     assert exported == {"contract.json", "policy.onnx", "robot.xml", "runner.py"}
     report = (folder / "runs" / "report.md").read_text()

@@ -1,4 +1,4 @@
-"""``prism export``, ``prism report`` and ``prism archive``: what comes of run folders."""
+"""``prism export`` and ``prism archive``: what comes of run folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights told apart."""
+"""One hash of a policy's weights, by which its evaluations are recognised."""
 
 from __future__ import annotations
 
