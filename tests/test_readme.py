@@ -1,6 +1,7 @@
 """The README's Python snippets run as they stand, in the order in which they are printed."""
 
 import copy
+import importlib
 import importlib.util
 import os
 import re
@@ -84,3 +85,66 @@ def test_pages_link_only_to_pages(page):
     for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert "://" in link or (ROOT / "docs" / link).resolve().parent == ROOT / "docs", link
         assert "://" in link or (ROOT / "docs" / link).is_file(), link
+
+
+REFERENCE = (ROOT / "docs" / "reference.md").read_text()
+PACKAGES = [
+    ".".join(path.parent.relative_to(ROOT / "src").parts)
+    for path in sorted((ROOT / "src" / "prism_motor").rglob("__init__.py"))
+    if "__all__" in path.read_text()
+]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_reference_lists_the_public_names(package):
+    if package.endswith(".lerobot"):
+        pytest.importorskip("lerobot", reason="lerobot is not installed (extra 'manipulation')")
+    found = re.search(rf"^\| `{re.escape(package)}` \| (.*) \|$", REFERENCE, re.MULTILINE)
+    if package == "prism_motor.sim.robots":  # whose names are those of prism_motor.sim
+        found = re.search(r"^\| `prism_motor\.sim` \| (.*) \|$", REFERENCE, re.MULTILINE)
+    assert found, f"docs/reference.md does not list {package}"
+    module = importlib.import_module(package)
+    listed = set(re.findall(r"`(\w+)`", found[1]))
+    if package == "prism_motor.sim.robots":
+        assert set(module.__all__) <= listed
+    else:
+        assert set(module.__all__) == listed
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FORMER = re.compile(
+    r"prism (?:demos|keep)\b|prism train .*--(?:set|actor|conditioner|iterations|steps)\b"
+    r"|\bmlp-larger\b|\bg1-gated\b|--arm (?:gated|residual)\b|laptop-gated|src/prism/"
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_former_names_are_in_one_table_only(page):
+    text = page.read_text().split("## Former names")
+    kept = text[0] + (text[1].partition("\n## ")[2] if len(text) > 1 else "")
+    assert not FORMER.findall(kept)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_of_the_pages_exist(page):
+    from prism_motor.cli.commands import all_commands
+
+    known = {*all_commands(), "torque-limits"}  # a study of docs/extend.md
+    lines = re.findall(r"^(?:    |)prism ([a-z0-9-]+)", page.read_text(), re.MULTILINE)
+    used = {word for word in lines if not word.startswith("-")}
+    assert used <= known
+
+
+def test_pages_are_all_in_the_menu():
+    menu = (ROOT / "mkdocs.yml").read_text()
+    assert all(f": {page.name}" in menu for page in (ROOT / "docs").glob("*.md"))
+
+
+def test_layout_page_names_every_package():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    source = ROOT / "src" / "prism_motor"
+    packages = [path.parent.name for path in source.glob("*/__init__.py")]
+    modules = [path.name for path in source.glob("*.py") if not path.name.startswith("_")]
+    assert all(f"      {name}/ " in text for name in packages)
+    assert all(f"      {name} " in text for name in modules)

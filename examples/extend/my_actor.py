@@ -1,4 +1,4 @@
-"""A custom actor: the observation and its squares, mixed, in front of the trunk."""
+"""Your own actor: the observation and its squares, mixed, in front of the trunk."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -32,7 +32,7 @@ class SquaresActorConfig(ActorConfig):
     """Width of the features."""
 
     def make_encoder(self, in_features: int) -> nn.Module:
-        """Build the encoder in front of the trunk."""
+        """Build what stands in front of the trunk."""
         return Squares(in_features, self.latent)
 
     def encoded_size(self, in_features: int) -> int:

@@ -1,4 +1,4 @@
-"""A domain of one's own: learning joint power, which is torque times velocity."""
+"""Your own domain: learning joint power, which is torque times velocity."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,9 +7,8 @@ import torch
 
 from prism_motor.domains import DOMAINS, Domain, open_run
 from prism_motor.nn import build_actor
-from prism_motor.statistics.claims import Measure
-from prism_motor.train.config import RunConfig
-from prism_motor.train.gradient import GradientTrainer
+from prism_motor.statistics import Measure
+from prism_motor.train import GradientTrainer, RunConfig
 
 
 class PowerTrainer(GradientTrainer):
@@ -34,8 +33,9 @@ class Guess:
 class PowerDomain(Domain):
     name, title, episode, default_preset = "power", "Joint power", Guess, "small"
     presets = {"small": RunConfig(kind="power", preset="small", arm="prism", updates=300)}
-    arms = ("mlp", "prism")
-    measures = (Measure("success", "success", "%", 1, True, 100), Measure("error", "error, W"))
+    arms, reference = ("mlp", "prism"), "mlp"
+    rate = Measure("success", "success", "%", digits=1, higher_is_better=True, factor=100)
+    measures = (rate, Measure("error", "error", "W", higher_is_better=False))
 
     def trainer(self, config, rank):
         return PowerTrainer(config)

@@ -1,11 +1,10 @@
-"""Reward terms of one's own, without and with memory, in a task that weighs them."""
+"""Your own reward terms, without and with memory, in a task that uses them."""
 
 from dataclasses import replace
 
 import torch
 
-from prism_motor.locomotion.rewards import RewardTerm, term
-from prism_motor.locomotion.tasks import TASKS, register_task
+from prism_motor.locomotion import TASKS, RewardTerm, register_task, term
 
 
 @term

@@ -1,8 +1,8 @@
-"""A robot of one's own: a one-legged hopper from an MJCF file."""
+"""Your own robot: a one-legged hopper from an MJCF file."""
 
 from pathlib import Path
 
-from prism_motor.sim.robots import Robot, register_robot
+from prism_motor.sim import Robot, register_robot
 
 
 def hopper() -> Robot:

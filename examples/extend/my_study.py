@@ -1,10 +1,10 @@
-"""A study of your own: how often each joint of a walking policy is at its torque limit."""
+"""Your own study: how often each joint of a walking policy is at its torque limit."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from prism_motor.analysis import Finding, ResultTable, Study, record, register_study
-from prism_motor.sim.robots import make_robot
+from prism_motor.sim import make_robot
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A manipulation suite of your own: a point on a table must reach a goal."""
+"""Your own manipulation suite: a point on a table must reach a goal."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A task of one's own, with its own observations and rewards: hop in place, to a rhythm."""
+"""Your own task, with its own observations and rewards: hop in place, to a rhythm."""
 
 import math
 from dataclasses import dataclass
@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import my_robot  # noqa: F401 - registers the hopper
 import torch
 
-from prism_motor.locomotion.legged import LeggedEnv
-from prism_motor.locomotion.observations import LEGGED_FRAME, Block
-from prism_motor.locomotion.rewards import term
-from prism_motor.locomotion.task import LeggedTaskConfig, register_task_kind
+from prism_motor.locomotion import LEGGED_FRAME, Block, LeggedEnv, LeggedTaskConfig, term
+from prism_motor.locomotion.task import register_task_kind
 from prism_motor.locomotion.tasks import register_task, robot_settings
 
 

@@ -1,9 +1,8 @@
-"""A velocity task on a robot of one's own: the hopper goes forward, slowly."""
+"""A velocity task on your own robot: the hopper moves forward, slowly."""
 
 import my_robot  # noqa: F401 - registers the hopper
 
-from prism_motor.locomotion.task import CommandConfig
-from prism_motor.locomotion.tasks import register_task, velocity_task
+from prism_motor.locomotion import CommandConfig, register_task, velocity_task
 
 register_task(
     "hopper-walk",

@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from prism_motor import _alias
+from prism_motor._errors import InputError, PrismError
 from prism_motor._version import __version__
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from prism_motor import nn
 
-__all__ = ["__version__", "nn"]
+__all__ = ["InputError", "PrismError", "__version__", "nn"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -141,6 +141,7 @@ def test_a_plugin_is_loaded_before_any_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     main(["params", "--json", "--plugin", "hello_plugin"])
     assert "a plugin says hello" in capsys.readouterr().out
+    main(["--plugin", "hello_plugin", "params", "--json"])  # or before the command
     assert exit_code("params", "--plugin", "nowhere_plugin") == 2
     assert "no plugin module 'nowhere_plugin'" in capsys.readouterr().err
     assert exit_code("params", "--plugin") == 2

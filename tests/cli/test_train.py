@@ -127,6 +127,7 @@ def test_former_names_of_flags_and_arms_are_noted_and_work(tmp_path, capsys):
         (["locomotion", "--ppo.schedule", "liner"], "Did you mean 'linear'"),
         (["locomotion", "--arm", "mlp", "--actor.gate-init", "1"], "--actor.gate-init"),
         (["locomotion", "--preset"], "--preset needs a value"),
+        (["locomotion", "--set", "ppo.learning_rate=1"], "Write --ppo.learning-rate 1 instead"),
     ],
 )
 def test_mistakes_are_one_message_and_leave_nothing_behind(words, message, capsys, tmp_path):

@@ -49,9 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _dispatch(words: list[str]) -> None:
-    """Find the subcommand, load the user's plugins, and call it."""
+    """Load the user's plugins, find the subcommand, and call it."""
+    from prism_motor._plugins import load_plugins
     from prism_motor.cli.flags import take
 
+    plugins = take(words, "--plugin")
+    if plugins:
+        load_plugins(plugins)
     if not words or words[0] in ("-h", "--help"):
         print(describe())
         return
@@ -73,11 +77,8 @@ def _dispatch(words: list[str]) -> None:
     if name in RENAMED:
         print(f"prism {name} is now called prism {RENAMED[name]}.", file=sys.stderr)
         name = RENAMED[name]
-    plugins = take(words, "--plugin")
-    if plugins or name != "info":
-        from prism_motor._plugins import load_plugins
-
-        load_plugins(plugins)
+    if name != "info":  # which must work even where an installed plugin fails
+        load_plugins()
     find(name).call(name, words, plugins)
 
 

@@ -1,4 +1,4 @@
-"""``prism demos``: demonstrations of a scripted expert, as a LeRobotDataset."""
+"""``prism record``: demonstrations of a scripted expert, as a LeRobotDataset."""
 
 from __future__ import annotations
 

@@ -168,6 +168,13 @@ def _resume(words: list[str], domain: Domain | None) -> None:
 
 def _present_names(domain: Domain, words: list[str]) -> list[str]:
     """Return the arguments with the present, full names of flags."""
+    setting = peek(words, "--set")
+    if setting is not None:
+        key, _, value = setting.partition("=")
+        raise InputError(
+            "--set is gone: every setting is a flag of its own. Write "
+            f"--{key.replace('_', '-')} {value}".rstrip() + " instead."
+        )
     words = rename(words, domain.renamed_flags, note="{old} is now called {new}.")
     return rename(words, domain.short_flags)
 

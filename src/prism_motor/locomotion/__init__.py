@@ -1,4 +1,4 @@
-"""Legged robots that learn to walk: tasks, rewards, PPO, evaluation."""
+"""Robots with legs: tasks, observations, rewards, randomisation, PPO, evaluation, export."""
 
 from typing import TYPE_CHECKING
 
@@ -7,36 +7,55 @@ from prism_motor._lazy import lazy
 if TYPE_CHECKING:
     from prism_motor.locomotion.conditions import CONDITIONS
     from prism_motor.locomotion.config import LocomotionConfig, PPOConfig, WalkingEvaluation
-    from prism_motor.locomotion.domain import LOCOMOTION
     from prism_motor.locomotion.env import VelocityEnv, make_env
-    from prism_motor.locomotion.evaluation import WalkingEpisode, evaluate
+    from prism_motor.locomotion.evaluation import WalkingEpisode
     from prism_motor.locomotion.legged import LeggedEnv
     from prism_motor.locomotion.observations import FRAME, LEGGED_FRAME, Block
     from prism_motor.locomotion.policy import WalkingPolicy, load_policy
     from prism_motor.locomotion.presets import PRESETS, make_config
-    from prism_motor.locomotion.reward_terms import RewardTerm, term
-    from prism_motor.locomotion.task import LeggedTaskConfig, TaskConfig, register_task_kind
+    from prism_motor.locomotion.rewards import LeggedStep, RewardTerm, Step, term
+    from prism_motor.locomotion.task import (
+        ActionConfig,
+        CommandConfig,
+        GaitConfig,
+        LeggedTaskConfig,
+        ObservationConfig,
+        RandomisationConfig,
+        RewardConfig,
+        SimulationConfig,
+        TaskConfig,
+        TerminationConfig,
+        register_task_kind,
+    )
     from prism_motor.locomotion.tasks import TASKS, register_task, robot_settings, velocity_task
 
 __all__ = [
     "CONDITIONS",
     "FRAME",
     "LEGGED_FRAME",
-    "LOCOMOTION",
     "PRESETS",
     "TASKS",
+    "ActionConfig",
     "Block",
+    "CommandConfig",
+    "GaitConfig",
     "LeggedEnv",
+    "LeggedStep",
     "LeggedTaskConfig",
     "LocomotionConfig",
+    "ObservationConfig",
     "PPOConfig",
+    "WalkingPolicy",
+    "RandomisationConfig",
+    "RewardConfig",
     "RewardTerm",
+    "SimulationConfig",
+    "Step",
     "TaskConfig",
+    "TerminationConfig",
     "VelocityEnv",
     "WalkingEpisode",
     "WalkingEvaluation",
-    "WalkingPolicy",
-    "evaluate",
     "load_policy",
     "make_config",
     "make_env",
@@ -47,34 +66,43 @@ __all__ = [
     "velocity_task",
 ]
 
+# Most of these need torch, which the command line imports as late as it can.
 __getattr__ = lazy(
     __name__,
     {
-        "CONDITIONS": "conditions",
-        "FRAME": "observations",
-        "LEGGED_FRAME": "observations",
-        "LOCOMOTION": "domain",
-        "PRESETS": "presets",
-        "TASKS": "tasks",
+        "ActionConfig": "task",
         "Block": "observations",
+        "CONDITIONS": "conditions",
+        "CommandConfig": "task",
+        "FRAME": "observations",
+        "GaitConfig": "task",
+        "LEGGED_FRAME": "observations",
         "LeggedEnv": "legged",
+        "LeggedStep": "rewards",
         "LeggedTaskConfig": "task",
         "LocomotionConfig": "config",
+        "ObservationConfig": "task",
         "PPOConfig": "config",
-        "RewardTerm": "reward_terms",
+        "PRESETS": "presets",
+        "WalkingPolicy": "policy",
+        "RandomisationConfig": "task",
+        "RewardConfig": "task",
+        "RewardTerm": "rewards",
+        "SimulationConfig": "task",
+        "Step": "rewards",
+        "TASKS": "tasks",
         "TaskConfig": "task",
+        "TerminationConfig": "task",
         "VelocityEnv": "env",
         "WalkingEpisode": "evaluation",
         "WalkingEvaluation": "config",
-        "WalkingPolicy": "policy",
-        "evaluate": "evaluation",
         "load_policy": "policy",
         "make_config": "presets",
         "make_env": "env",
         "register_task": "tasks",
         "register_task_kind": "task",
         "robot_settings": "tasks",
-        "term": "reward_terms",
+        "term": "rewards",
         "velocity_task": "tasks",
     },
 )
