@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from prism_motor import _alias
-from prism_motor._errors import InputError, PrismError
+from prism_motor._checks import InputError, PrismError
 from prism_motor._version import __version__
 
 if TYPE_CHECKING:

@@ -66,6 +66,7 @@ def test_the_module_imports_nothing_of_the_training_code():
     assert set(names) == {
         "prism_motor",
         "prism_motor._alias",
+        "prism_motor._checks",
         "prism_motor._lazy",
         "prism_motor._version",
         "prism_motor.export",
