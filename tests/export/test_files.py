@@ -282,9 +282,9 @@ def not_a_module(x):
 
 def test_bad_names_and_metadata(tmp_path):
     layer, path, example = PolynomialLayer(6, 5), tmp_path / "policy.onnx", torch.zeros(1, 6)
-    with pytest.raises(ValueError, match=r"input_names must hold 1 name.*got 'obs'"):
+    with pytest.raises(ValueError, match=r"input_names must be a list of 1 name.*got 'obs'"):
         export_onnx(layer, path, example, input_names="obs")
-    with pytest.raises(ValueError, match="output_names must hold 1 name"):
+    with pytest.raises(ValueError, match="output_names must be a list of 1 name"):
         export_onnx(layer, path, example, output_names=["a", "b"])
     with pytest.raises(TypeError, match=r"metadata\['gains'\] is a Tensor.*tolist"):
         export_onnx(layer, path, example, metadata={"gains": torch.ones(2)})

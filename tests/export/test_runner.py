@@ -152,7 +152,7 @@ def test_observations_of_a_task_of_ones_own_need_a_source(export, monkeypatch):
         (lambda c: c["observation"].update(frames=15), r"takes \[\['\w+', 235\]\].*705"),
         (lambda c: c["joints"].pop(), r"returns \[\['\w+', 12\]\].*11"),
         (lambda c: c["joints"].reverse(), "drives"),
-        (lambda c: c["joints"][0].update(stiffness=70.0), "other stiffness"),
+        (lambda c: c["joints"][0].update(stiffness=70.0), "in stiffness"),
         (lambda c: c["provenance"].update(policy_sha256="0" * 64), "different exports"),
     ],
 )

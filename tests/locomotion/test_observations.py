@@ -69,7 +69,7 @@ def ones(env):
     [
         ((*FRAME, FRAME[0]), r"listed twice"),
         ((Block("x", ("x",), ones, critic_only=True),), r"the actor needs some"),
-        ((Block("x", ("x",), ones, scale="speed_scale"),), r"'x'.*'speed_scale'.*no field"),
+        ((Block("x", ("x",), ones, scale="speed_scale"),), r"'x'.*'speed_scale'.*not a field"),
     ],
 )
 def test_tables_that_cannot_be(blocks, words):

@@ -66,7 +66,7 @@ def test_checkpoint_of_lerobot_is_refused_by_the_others(
     with pytest.raises(CheckpointMismatchError) as caught:
         PrismDiffusionPolicy.from_pretrained(tmp_path, config=config)
     message = str(caught.value)
-    assert "type 'diffusion', LeRobot's own" in message
+    assert "LeRobot's own type 'diffusion'" in message
     assert "'prism_diffusion'" in message
     assert given is None or f"conditioner={given}" in message
     assert "conditioner='linear'" in message

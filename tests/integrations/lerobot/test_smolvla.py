@@ -195,7 +195,7 @@ def test_round_trip_and_refusals(fields, batch, tmp_path):
             tmp_path / "prism", config=PrismSmolVLAConfig(conditioner="linear", **fields)
         )
     SmolVLAPolicy(SmolVLAConfig(**fields)).save_pretrained(tmp_path / "plain")
-    with pytest.raises(CheckpointMismatchError, match=r"type 'smolvla', LeRobot's own.*prism"):
+    with pytest.raises(CheckpointMismatchError, match=r"LeRobot's own type 'smolvla'.*prism"):
         PrismSmolVLAPolicy.from_pretrained(tmp_path / "plain", config=PrismSmolVLAConfig(**fields))
 
 
