@@ -50,7 +50,9 @@ CHECKS = {
 
 
 def _learned(namespace):
-    assert namespace["loss"].item() < namespace["target"].square().mean().item()
+    assert namespace["loss"].item() < 0.01 * namespace["target"].square().mean().item()
+    strongest = map(str, namespace["policy"][0].interactions(namespace["names"], top=3))
+    assert any({"tau_hip[t]", "dq_hip[t]"} <= set(text.split()) for text in strongest)
 
 
 def _actor_is(module, name):

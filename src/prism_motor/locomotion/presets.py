@@ -110,8 +110,10 @@ PRESETS: Registry[WalkingPreset] = Registry(
 
 def find_preset(name: str) -> WalkingPreset:
     """Return a preset by name; a task without its own preset is trained like ``laptop``."""
-    if name in PRESETS or name not in TASKS:
+    if name in PRESETS:
         return PRESETS[name]
+    if name not in TASKS:  # an error that names the nearest of all presets, a user's among them
+        return Registry("preset", {**PRESETS, **dict.fromkeys(TASKS, _LAPTOP)})[name]
     ppo = PRESETS["laptop"].ppo
     return replace(PRESETS["laptop"], ppo=replace(ppo, mirror=can_mirror(TASKS[name])))
 
