@@ -73,7 +73,7 @@ def test_config_files_that_do_not_fit_are_explained(tmp_path, capsys):
     (tmp_path / "config.json").write_text("{")
     assert "is no JSON" in error_of(capsys, "--config", "config.json")
     (tmp_path / "config.json").write_text("[]")
-    assert "no settings by name" in error_of(capsys, "--config", "config.json")
+    assert "should hold a table of settings" in error_of(capsys, "--config", "config.json")
     run("locomotion", *TINY, "--updates", 1, "--out", "run")
     data = config_of(tmp_path / "run")
     (tmp_path / "config.json").write_text(json.dumps({**data, "epochs": 3}))
@@ -97,7 +97,7 @@ def test_resuming_goes_on_and_takes_no_other_settings(tmp_path, capsys):
     assert "must not be lower" in error_of(capsys, "--resume", "run", "--updates", 1)
     message = error_of(capsys, "manipulation", "--resume", "run")
     assert "is a run of locomotion, not of manipulation" in message
-    assert "There is no run at nowhere" in error_of(capsys, "--resume", "nowhere")
+    assert "No run found at nowhere" in error_of(capsys, "--resume", "nowhere")
     run("locomotion", *TINY, "--updates", 3, "--out", "whole")
     assert_same_run(tmp_path / "run", tmp_path / "whole")
 

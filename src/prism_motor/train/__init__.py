@@ -1,1 +1,1 @@
-"""One mechanism for training and evaluating, whatever the domain."""
+"""Training and evaluation, shared by all domains."""

@@ -53,7 +53,7 @@ def test_from_demonstrations_to_a_report(demos, tmp_path, capsys):
     again = error_of(capsys, "train", "manipulation", "--demos", demos, "--out", out, *TINY)
     assert f"--resume {out}" in again
     message = error_of(capsys, "train", "--resume", out, "--updates", 9)
-    assert "cannot have more updates than planned" in message
+    assert "cannot be trained for longer than planned" in message
     run("train", "--resume", out)
     assert "has had its 4 updates" in capsys.readouterr().out
     assert "envs" in error_of(capsys, "eval", out, "--envs", 3)
