@@ -39,7 +39,7 @@ def test_the_command_prints_a_table_and_does_nothing_twice(run, capsys):
     stored = (run / "evaluations" / "nominal-101.json").read_text()
     main([*words, *TINY])
     second = capsys.readouterr().out
-    assert "24 episodes done already (--again repeats them)." in second
+    assert "24 episodes already done (--again repeats them)." in second
     assert second.split("\n\n", 1)[1] == first.split("\n\n", 1)[1]
     assert (run / "evaluations" / "nominal-101.json").read_text() == stored
     assert math.isfinite(json.loads(stored)["episodes"][0]["episode_return"])

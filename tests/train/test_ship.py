@@ -163,7 +163,7 @@ def test_eval_takes_the_name_and_writes_into_the_copy(case, package, capsys):
     main(["eval", "tiny", *size])
     said = capsys.readouterr().out
     assert "tiny ships with prism; writing to its copy in outputs/tiny.\n" in said
-    assert "2 episodes done already" in said
+    assert "2 episodes already done" in said
     assert os.path.exists(f"outputs/tiny/evaluations/{case.conditions[0]}-103.json")
     assert contents(package) == before
     with pytest.raises(SystemExit):

@@ -89,7 +89,7 @@ def run_demo(config: DemoConfig, out: Path, command: str = "prism demo") -> Repo
     if SHIPPED in shipped_names():
         runs.append(working_copy(SHIPPED, out))
         _evaluate(runs[-1], replace(config.evaluation, threads=len(ARMS)))
-    _film_all(runs, config.video)
+    _record_all(runs, config.video)
     return write_page(
         out, title="Learning to walk, side by side", intro=_intro(config), command=command
     )
@@ -110,17 +110,17 @@ def _evaluate(run: Path, wanted: WalkingEvaluation) -> None:
         evaluations.close()
 
 
-def _film_all(runs: list[Path], settings: VideoConfig) -> None:
+def _record_all(runs: list[Path], settings: VideoConfig) -> None:
     """Record every policy; without a working renderer, the page has no videos."""
     for run in runs:
         try:
-            _film(run, settings)
+            _record(run, settings)
         except (RenderingError, MissingExtraError) as error:
             print(f"The page has no videos: {error}")
             return
 
 
-def _film(run: Path, settings: VideoConfig) -> None:
+def _record(run: Path, settings: VideoConfig) -> None:
     from prism_motor.sim.video_files import write_video
 
     policy = load_policy(run)

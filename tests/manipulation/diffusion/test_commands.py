@@ -69,7 +69,7 @@ def test_mistakes_are_reported_before_training(demos, tmp_path, capsys):
         out = ("--out", tmp_path / "run")
         return error_of(capsys, "train", "manipulation", *out, *words)
 
-    assert "no dataset at" in message("--demos", tmp_path / "nowhere")
+    assert "No dataset found at" in message("--demos", tmp_path / "nowhere")
     assert "shows metaworld reach-v3" in message("--task", "push-v3", "--demos", demos)
     assert "Did you mean 'reach-v3'" in message("--task", "reach-v2", "--demos", demos)
     assert "Did you mean 'metaworld'" in message("--suite", "metaword", "--demos", demos)
@@ -78,7 +78,7 @@ def test_mistakes_are_reported_before_training(demos, tmp_path, capsys):
     assert "names the run" in message("--demos", demos, "--conditioner.kind", "mlp")
     assert "Did you mean 'mlp-large'" in message("--demos", demos, "--arm", "mlp-larg")
     assert "multiple of the downsampling" in message("--demos", demos, "--network.horizon", 18)
-    assert "leave --processes out" in message("--demos", demos, "--processes", 2)
+    assert "remove --processes" in message("--demos", demos, "--processes", 2)
     assert "no videos of training" in message("--demos", demos, "--video-every", 2)
     assert not (tmp_path / "run").exists()
 
