@@ -135,7 +135,7 @@ def test_ctrl_c_saves_everything_and_says_how_to_go_on(tmp_path, start):
     runner.send_signal(signal.SIGINT)
     text, _ = runner.communicate(timeout=120)
     assert runner.returncode == 130
-    assert f"Go on with: prism campaign run {folder}" in text
+    assert f"Continue with: prism campaign run {folder}" in text
     for run in Ledger(made, folder):
         steps = Run.open(run.path).steps()
         assert 3 <= steps[-1] < 5000  # saved on the way out: the interval alone would give 0

@@ -130,7 +130,7 @@ def _record(run: Path, settings: VideoConfig) -> None:
     title = f"{policy.config.arm}, update {policy.step}"
     video = Film(policy, policy.config.task, settings, title)
     with (
-        Progress(f"Filming {run.name}", len(video), unit="image") as progress,
+        Progress(f"Recording {run.name}", len(video), unit="image") as progress,
         closing(iter(video)) as images,
     ):
         write_video(file, _counted(images, progress.step), video.rate)

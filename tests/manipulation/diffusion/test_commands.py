@@ -44,7 +44,7 @@ def test_from_demonstrations_to_a_report(demos, tmp_path, capsys):
     capsys.readouterr()
     run("eval", out, "--episodes", 1)
     text = capsys.readouterr().out
-    assert "1 episode done already" in text
+    assert "1 episode already done" in text
     assert "success, %" in text
     run("export", out, "--out", tmp_path / "exported")
     assert (tmp_path / "exported" / "config.json").is_file()
@@ -55,7 +55,7 @@ def test_from_demonstrations_to_a_report(demos, tmp_path, capsys):
     message = error_of(capsys, "train", "--resume", out, "--updates", 9)
     assert "cannot be trained for longer than planned" in message
     run("train", "--resume", out)
-    assert "has had its 4 updates" in capsys.readouterr().out
+    assert "already has 4 updates" in capsys.readouterr().out
     assert "envs" in error_of(capsys, "eval", out, "--envs", 3)
     run("train", "--config", out / "config.json", "--out", tmp_path / "again")
     one, two = ((path / "metrics.jsonl").read_text() for path in (out, tmp_path / "again"))
