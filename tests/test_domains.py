@@ -53,7 +53,7 @@ def test_a_domain_of_ones_own_goes_through_the_commands(tmp_path, monkeypatch, c
     assert "prism on small, preset small, training seed 1, checkpoint 7" in said
     assert "success" in said
     main(["eval", str(run), "--episodes", "3", "--seeds", "1", "2"])
-    assert "6 episodes done already" in capsys.readouterr().out
+    assert "6 episodes already done" in capsys.readouterr().out
     main(["train", "--config", str(run / "config.json"), "--out", "again", "--updates", "7"])
     one, two = (Run.open(path).load().tensors for path in (run, tmp_path / "again"))
     assert all(bool((one[name] == two[name]).all()) for name in one)

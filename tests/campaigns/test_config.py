@@ -22,20 +22,20 @@ from .conftest import DOMAINS, TUNING, WALKING, campaign
         ({"arms": [{"arm": "mlp"}]}, "name must be given"),
         ({"arms": [{"name": "a", "arm": "mpl"}]}, "Did you mean 'mlp'"),
         ({"arms": [{"name": "a"}]}, "Unknown arm 'a'"),
-        ({"arms": [{"name": "a", "arm": "mlp"}] * 2}, "names must differ; twice: a"),
-        ({"arms": [{"name": "prism"}, {"name": "gated"}]}, "names must differ; twice: prism"),
+        ({"arms": [{"name": "a", "arm": "mlp"}] * 2}, "names must be unique; repeated: a"),
+        ({"arms": [{"name": "prism"}, {"name": "gated"}]}, "names must be unique; repeated: prism"),
         ({"arms": [{"name": "../a", "arm": "mlp"}]}, "names a folder"),
         ({"name": "../a"}, "cannot be the name of a campaign"),
         ({"preset": "labtop"}, "Did you mean 'laptop'"),
         ({"plugins": "mine"}, "plugins must be a list of names"),
         ({"seeds": []}, "give at least one"),
-        ({"seeds": [1, 1]}, "seeds must differ; twice: 1"),
+        ({"seeds": [1, 1]}, "seeds must be unique; repeated: 1"),
         ({"seeds": [-1]}, "must not be negative"),
         ({"updates": 0}, "updates must be at least 1"),
         ({"preparation": {"episodes": 3}}, "nothing to prepare"),
         ({"variants": [{"name": "tuning"}]}, "cannot be the name of a variant"),
         ({"variants": [{"name": "b", "like": "a"}]}, "Unknown variant"),
-        ({"variants": [{"name": "a"}, {"name": "a"}]}, "variants' names must differ"),
+        ({"variants": [{"name": "a"}, {"name": "a"}]}, "variants' names must be unique"),
         ({"evaluation": {"conditions": ["nominl"]}}, "Did you mean 'nominal'"),
         ({"evaluation": {"envs": 0}}, "at least 1"),
         ({"evaluation": {"env": 1}}, "unknown key 'env'"),
@@ -45,7 +45,7 @@ from .conftest import DOMAINS, TUNING, WALKING, campaign
         ({"tuning": {**TUNING, "fraction": 1.5}}, "at most 1"),
         ({"tuning": {**TUNING, "sweep": {}}}, "nothing to sweep"),
         ({"tuning": {**TUNING, "sweep": {"ppo.epochs": 3}}}, "needs a list"),
-        ({"tuning": {**TUNING, "sweep": {"updates": [1, 2]}}}, "equal updates"),
+        ({"tuning": {**TUNING, "sweep": {"updates": [1, 2]}}}, "updates cannot be swept"),
         ({"tuning": {**TUNING, "sweep": {"task.robot": ["g1", "../../x"]}}}, "part of a folder"),
     ],
 )
@@ -60,7 +60,7 @@ def test_what_is_missing_is_named(key):
         read_campaign({name: value for name, value in WALKING.items() if name != key}, "small")
     with pytest.raises(ValueError, match="Unknown domain 'flying'"):
         read_campaign({**WALKING, "kind": "flying"}, "small")
-    with pytest.raises(CampaignError, match="expected settings by name, got list"):
+    with pytest.raises(CampaignError, match="expected a table of settings, got list"):
         read_campaign([], "small")
 
 

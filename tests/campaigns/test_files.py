@@ -41,14 +41,14 @@ def test_a_campaign_is_found_by_file_name_and_folder(tmp_path, monkeypatch):
     (tmp_path / "kept").mkdir()
     write_record(found, tmp_path / "kept")
     assert find_campaign(str(tmp_path / "kept")) == (found, tmp_path / "kept")
-    with pytest.raises(CampaignError, match="is of the preset g1"):
+    with pytest.raises(CampaignError, match="uses the preset g1"):
         find_campaign(str(tmp_path / "kept"), preset="laptop")
     assert find_campaign("table1-g1")[0] == find_campaign("table1", preset="g1")[0]
     with pytest.raises(ValueError, match="Did you mean 'table1'"):
         find_campaign("tabel1")
-    with pytest.raises(CampaignError, match="no campaign file"):
+    with pytest.raises(CampaignError, match="No such campaign file"):
         find_campaign("missing.toml")
-    with pytest.raises(CampaignError, match="no campaign folder"):
+    with pytest.raises(CampaignError, match="not a campaign folder"):
         find_campaign(str(tmp_path))
     file.write_text("name = ")
     with pytest.raises(CampaignError, match=r"mine.toml cannot be read"):

@@ -19,7 +19,9 @@ from prism_motor.campaigns.locks import (
 def test_only_one_runner_at_a_time(tmp_path):
     with (
         hold(tmp_path / "a"),
-        pytest.raises(CampaignError, match=r"already, by process \d+ on .*prism campaign status"),
+        pytest.raises(
+            CampaignError, match=r"already being run by process \d+ on .*prism campaign status"
+        ),
         hold(tmp_path / "a"),
     ):
         pass

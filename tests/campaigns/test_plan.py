@@ -93,7 +93,7 @@ class TestPreparation:
             {"name": str(size), "arm": "linear", "overrides": {"network": {"image_size": size}}}
             for size in (32, 64)
         ]
-        with pytest.raises(CampaignError, match=r"different sizes \(\[32, 64\]"):
+        with pytest.raises(CampaignError, match=r"different image sizes \(\[32, 64\]"):
             plan(tmp_path, "manipulation", preset="laptop", arms=sizes)
 
 

@@ -130,12 +130,12 @@ def test_ctrl_c_saves_everything_and_says_how_to_go_on(tmp_path, start):
     write_record(made, folder)
     runner = start(folder)
     wait_for(lambda: have_begun(Ledger(made, folder), 3))
-    with pytest.raises(CampaignError, match=rf"run already, by process {runner.pid} on"):
+    with pytest.raises(CampaignError, match=rf"already being run by process {runner.pid} on"):
         Runner(made, folder, jobs=1).run()
     runner.send_signal(signal.SIGINT)
     text, _ = runner.communicate(timeout=120)
     assert runner.returncode == 130
-    assert f"Go on with: prism campaign run {folder}" in text
+    assert f"Continue with: prism campaign run {folder}" in text
     for run in Ledger(made, folder):
         steps = Run.open(run.path).steps()
         assert 3 <= steps[-1] < 5000  # saved on the way out: the interval alone would give 0
@@ -185,7 +185,7 @@ def test_runs_of_another_campaign_are_reused(trained, tmp_path, capsys):
     runner._start = lambda work, step, start=runner._start: step == "train" and start(work, step)
     assert runner.run().total == 1  # the evaluation is left out here: it needs a child
     assert f"mlp-1: copied from {trained / 'mlp-1'}" in capsys.readouterr().out
-    with pytest.raises(CampaignError, match=r"no folder .* to reuse runs from"):
+    with pytest.raises(CampaignError, match=r"No such folder to reuse runs from"):
         Runner(one, tmp_path, jobs=1, reuse=[tmp_path / "none"])
 
 

@@ -12,13 +12,13 @@ def test_status_shows_every_run_and_an_estimate(trained):
     assert ["mlp", "trained, 0 of 1 evaluations", "missing"] in cells
     assert ["prism", "stopped at 50 %", "missing"] in cells
     assert "0 of 4 runs done; about" in text
-    assert "No runner is at work." in text
+    assert "No runner is active." in text
 
 
 def test_status_of_a_campaign_that_has_not_begun(tmp_path):
     text = describe_status(tuned("locomotion"), tmp_path / "none", jobs=2)
     assert "0 of 2" in text
-    assert "no training has begun" in text
+    assert "no training has started" in text
     assert not (tmp_path / "none").exists()
 
 

@@ -57,7 +57,7 @@ def test_runs_of_other_settings_are_refused(tmp_path):
     with pytest.raises(CampaignError, match=r"updates is 5 there and 4.*batch is 8 there and 4"):
         second.check()
     second.path.joinpath("config.json").write_text("[]")
-    with pytest.raises(CampaignError, match="not of this version"):
+    with pytest.raises(CampaignError, match="cannot be read by this version"):
         second.check()
 
 

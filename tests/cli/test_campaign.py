@@ -14,7 +14,7 @@ from prism_motor.cli.campaign import parse_duration
         (["run", "smoke", "--until", "soon"], "45m"),
         (["run", "smoke", "--jobs", "0"], "--jobs must be at least 1"),
         (["run", "smoke", "--preset", "labtop"], "Did you mean 'laptop'"),
-        (["run", "smoke", "--reuse", "nowhere"], "no folder nowhere"),
+        (["run", "smoke", "--reuse", "nowhere"], "No such folder to reuse runs from: nowhere"),
         (["report", "smoke", "--reference", "mpl"], "Did you mean 'mlp'"),
         (["run", "smoke", "--plugin", "no_such_module"], "no_such_module"),
     ],

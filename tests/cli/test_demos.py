@@ -1,4 +1,4 @@
-"""``prism demos`` on a suite of a user's own, which is quick."""
+"""``prism record`` on a small custom suite."""
 
 import importlib
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_numbers_agree_with_their_nouns(tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["demos", *OPTIONS, "--episodes", "2", "--out", str(tmp_path / "one")])
     assert stopped.value.code == 2
-    assert "exists already with 1 demonstration of my_suite reach" in capsys.readouterr().err
+    assert "already exists with 1 demonstration of my_suite reach" in capsys.readouterr().err
 
 
 def test_every_setting_of_a_collection_is_an_option_with_its_help(capsys):

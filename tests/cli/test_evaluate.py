@@ -39,7 +39,7 @@ def test_the_command_prints_a_table_and_does_nothing_twice(run, capsys):
     stored = (run / "evaluations" / "nominal-101.json").read_text()
     main([*words, *TINY])
     second = capsys.readouterr().out
-    assert "24 episodes done already (--again repeats them)." in second
+    assert "24 episodes already done (--again repeats them)." in second
     assert second.split("\n\n", 1)[1] == first.split("\n\n", 1)[1]
     assert (run / "evaluations" / "nominal-101.json").read_text() == stored
     assert math.isfinite(json.loads(stored)["episodes"][0]["episode_return"])
@@ -59,17 +59,17 @@ def test_mistakes_are_reported_before_any_simulation(run, tmp_path, capsys, monk
         raise AssertionError("a simulation was started")
 
     monkeypatch.setattr("prism_motor.locomotion.evaluation.VelocityEnv", build)
-    assert "There is no run at" in error_of(capsys, tmp_path / "nowhere")
+    assert "No run found at" in error_of(capsys, tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     assert "not a run folder" in error_of(capsys, tmp_path / "empty")
     Run.create(tmp_path / "fresh", to_dict(make_walking()))
     assert "no complete checkpoint yet" in error_of(capsys, tmp_path / "fresh")
     message = error_of(capsys, run, "--conditions", "nominal", "low-frictoin")
     assert "Did you mean 'low-friction'" in message
-    assert "has no checkpoint 7; there are: [0, 1, 2]" in error_of(capsys, run, "--checkpoint", 7)
+    assert "has no checkpoint 7; available: [0, 1, 2]" in error_of(capsys, run, "--checkpoint", 7)
     assert "envs must be at least 1" in error_of(capsys, run, "--envs", 0)
     assert "threads must be at least 1" in error_of(capsys, run, "--threads", 0)
-    assert "seeds must differ; twice: 101" in error_of(capsys, run, "--seeds", 101, 101)
+    assert "seeds must be unique; repeated: 101" in error_of(capsys, run, "--seeds", 101, 101)
     assert "not be negative" in error_of(capsys, run, "--seeds", -1)
     assert "--conditions" in error_of(capsys, run, "--condition", "nominal")
     assert "stiffness" in error_of(capsys, run, "--stiffness", 50)  # handling's alone

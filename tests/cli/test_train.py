@@ -71,16 +71,16 @@ def test_a_config_file_repeats_a_run_bit_for_bit(tmp_path):
 def test_config_files_that_do_not_fit_are_explained(tmp_path, capsys):
     assert "cannot be read" in error_of(capsys, "--config", "nowhere.json")
     (tmp_path / "config.json").write_text("{")
-    assert "is no JSON" in error_of(capsys, "--config", "config.json")
+    assert "is not JSON" in error_of(capsys, "--config", "config.json")
     (tmp_path / "config.json").write_text("[]")
-    assert "no settings by name" in error_of(capsys, "--config", "config.json")
+    assert "should hold a table of settings" in error_of(capsys, "--config", "config.json")
     run("locomotion", *TINY, "--updates", 1, "--out", "run")
     data = config_of(tmp_path / "run")
     (tmp_path / "config.json").write_text(json.dumps({**data, "epochs": 3}))
     assert "unknown key 'epochs'" in error_of(capsys, "--config", "config.json")
     (tmp_path / "config.json").write_text(json.dumps(data))
     message = error_of(capsys, "manipulation", "--config", "config.json")
-    assert "is of locomotion, not of manipulation" in message
+    assert "is for locomotion, not for manipulation" in message
     for flag in ("--arm", "--preset"):
         message = error_of(capsys, "--config", "config.json", flag, "mlp")
         assert f"{flag} cannot be changed with --config" in message
@@ -90,14 +90,14 @@ def test_resuming_goes_on_and_takes_no_other_settings(tmp_path, capsys):
     run("locomotion", *TINY, "--updates", 2, "--out", "run")
     capsys.readouterr()
     run("--resume", "run")
-    assert "has had its 2 updates; give a larger --updates" in capsys.readouterr().out
+    assert "already has 2 updates; use a larger --updates" in capsys.readouterr().out
     run("locomotion", "--resume", "run", "--updates", 3)
     assert "Done: 3 updates" in capsys.readouterr().out
     assert "--envs" in error_of(capsys, "--resume", "run", "--envs", 8)
     assert "must not be lower" in error_of(capsys, "--resume", "run", "--updates", 1)
     message = error_of(capsys, "manipulation", "--resume", "run")
     assert "is a run of locomotion, not of manipulation" in message
-    assert "There is no run at nowhere" in error_of(capsys, "--resume", "nowhere")
+    assert "No run found at nowhere" in error_of(capsys, "--resume", "nowhere")
     run("locomotion", *TINY, "--updates", 3, "--out", "whole")
     assert_same_run(tmp_path / "run", tmp_path / "whole")
 

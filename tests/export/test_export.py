@@ -123,4 +123,4 @@ def test_a_run_that_is_not_there(tmp_path, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["export", str(tmp_path / "nothing")])
     assert caught.value.code == 2
-    assert "no run at" in capsys.readouterr().err
+    assert "No run found at" in capsys.readouterr().err

@@ -252,7 +252,7 @@ def test_mistakes_are_reported_before_anything_is_simulated(run, tmp_path, capsy
         assert caught.value.code == 2
         return capsys.readouterr().err
 
-    assert "There is no run at" in error_of(tmp_path / "nowhere")
+    assert "No run found at" in error_of(tmp_path / "nowhere")
     assert "choose one of: .gif, .mp4" in error_of(run, "--out", tmp_path / "film.avi")
     (tmp_path / "folder.mp4").mkdir()
     assert "is a folder" in error_of(run, "--out", tmp_path / "folder.mp4")

@@ -177,7 +177,7 @@ def test_without_joints_only_the_oracle_works(pressing):
     mocap = replace(pressing, jacobian=np.zeros((6, 0)), joint_torques=np.zeros(0))
     mocap = replace(mocap, bias_torques=np.zeros(0))
     ComplianceCorrector(ORACLE).correct(ACTION, mocap)
-    with pytest.raises(ValueError, match="Take mcc-oracle"):
+    with pytest.raises(ValueError, match="Use mcc-oracle"):
         ComplianceCorrector(SENSORLESS).correct(ACTION, mocap)
 
 
@@ -234,5 +234,5 @@ def test_what_was_chosen_can_be_used_as_a_baseline(tmp_path):
     file.write_text(json.dumps({"chosen": {"gian": 1}}))
     with pytest.raises(ValueError, match="unknown key 'gian'"):
         find_compliance(str(file))
-    with pytest.raises(ValueError, match="holds no settings of prism compliance"):
+    with pytest.raises(ValueError, match="is not a file of prism compliance"):
         find_compliance(str(tmp_path / "none.json"))

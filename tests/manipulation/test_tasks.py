@@ -112,18 +112,18 @@ def test_actions_are_checked_clipped_and_counted(my_suite):
 
 def test_options_that_a_suite_lacks_are_refused(my_suite):
     task = find_task("my_suite", 0)
-    with pytest.raises(InputError, match="my_suite has no stiffness, got 50"):
+    with pytest.raises(InputError, match="my_suite has no option stiffness, got 50"):
         make_environment(task, stiffness=50.0)
     make_environment(task, stiffness=None)
-    with pytest.raises(InputError, match="metaworld has no stiffness"):
+    with pytest.raises(InputError, match="metaworld has no option stiffness"):
         find_suite("metaworld").check_options(stiffness=50.0)
     assert find_suite("libero_goal").check_options(stiffness=50.0) == {"stiffness": 50.0}
-    with pytest.raises(InputError, match=r"has no colour, got red.* Its options: stiffness"):
+    with pytest.raises(InputError, match=r"has no option colour, got red.* Its options: stiffness"):
         find_suite("libero_goal").check_options(colour="red")
 
 
 def test_names_of_prism_are_taken_and_suites_without_experts_say_so(my_suite):
-    with pytest.raises(InputError, match="metaworld is a suite of prism"):
+    with pytest.raises(InputError, match="metaworld is one of prism's suites"):
         register_suite(Suite("metaworld", list, my_suite.PointOnTable))
     register_suite(Suite("my_suite", lambda: [my_suite.REACH], my_suite.PointOnTable))
     with pytest.raises(NoExpertError, match="my_suite has no scripted experts"):

@@ -46,7 +46,7 @@ def test_a_dead_worker_costs_nothing_when_the_second_try_works(tmp_path, capfd):
     results = run_episodes(partial(make_fragile, tmp_path, 1), JOBS[:4], workers=2)
     assert [result.result for result in results] == [0, 1, 4, 9]
     said = capfd.readouterr().err
-    assert "metaworld/0, state 2: the worker died (exit code -9); trying it again." in said
+    assert "metaworld/0, state 2: the worker died (exit code -9); trying again." in said
 
 
 def test_an_episode_that_fails_twice_is_recorded_and_the_others_stay(tmp_path):

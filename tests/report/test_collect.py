@@ -155,6 +155,6 @@ def test_an_unknown_kind_of_run_is_named(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(RunError, match="There is no folder"):
+    with pytest.raises(RunError, match="No such folder"):
         collect(tmp_path / "nowhere")
     assert collect(tmp_path).runs == ()

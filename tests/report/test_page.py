@@ -220,7 +220,7 @@ def error_of(capsys, *words):
 
 
 def test_mistakes_are_said_in_one_line(tmp_path, capsys):
-    assert "There is no folder" in error_of(capsys, tmp_path / "nowhere")
+    assert "No such folder" in error_of(capsys, tmp_path / "nowhere")
     assert "no training run that can be reported" in error_of(capsys, tmp_path)
     write_run(tmp_path / "newer")
     edit_json(tmp_path / "newer" / "config.json", shiny_new_key=1)

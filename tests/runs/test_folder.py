@@ -38,7 +38,7 @@ def test_loading_takes_the_newest_whole_checkpoint(tmp_path):
     (run.path / "checkpoints" / "00000003" / "complete.json").unlink()
     assert run.load().state == {"step": 2}
     assert run.load(1).step == 1
-    with pytest.raises(RunError, match=r"no checkpoint 7; there are: \[1, 2\]"):
+    with pytest.raises(RunError, match=r"no checkpoint 7; available: \[1, 2\]"):
         run.load(7)
 
 
@@ -76,14 +76,14 @@ def test_the_weights_of_a_checkpoint_lose_their_prefix(tmp_path):
 
 
 def test_folders_that_are_no_runs_are_explained(tmp_path):
-    with pytest.raises(RunError, match="no run at"):
+    with pytest.raises(RunError, match="No run found at"):
         Run.open(tmp_path / "nowhere")
     with pytest.raises(RunError, match=r"no config\.json"):
         Run.open(tmp_path)
     (tmp_path / "config.json").write_text("{oops")
     with pytest.raises(RunError, match="not readable"):
         Run.open(tmp_path)
-    with pytest.raises(RunError, match=r"not empty.*cut before the first checkpoint"):
+    with pytest.raises(RunError, match=r"not empty.*interrupted before the first checkpoint"):
         Run.create(tmp_path, {})
     shutil.rmtree(tmp_path)
     run = Run.create(tmp_path, {"x": 1})
@@ -96,7 +96,7 @@ def test_folders_that_are_no_runs_are_explained(tmp_path):
 
 def test_a_folder_with_other_things_in_it_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("")
-    with pytest.raises(RunError, match=r"not empty.*no run"):
+    with pytest.raises(RunError, match=r"not empty.*not a run"):
         Run.create(tmp_path, {})
     with pytest.raises(RunError, match="is a file"):
         Run.create(tmp_path / "notes.txt", {})

@@ -73,9 +73,9 @@ def test_a_campaign_keeps_its_tree_without_tuning_runs_and_logs(tmp_path):
 
 
 def test_nothing_to_keep_is_an_error(tmp_path, capsys):
-    with pytest.raises(RunError, match="no run at or below"):
+    with pytest.raises(RunError, match="No runs found"):
         write_records(tmp_path, tmp_path.parent / "kept")
-    with pytest.raises(RunError, match="no folder"):
+    with pytest.raises(RunError, match="No such folder"):
         write_records(tmp_path / "nowhere", tmp_path / "kept")
     make_run(tmp_path / "runs/one")
     with pytest.raises(SystemExit):

@@ -30,9 +30,9 @@ def test_pairs_go_through_all_seeds_of_a_condition_first():
     ("changes", "message"),
     [
         ({"conditions": ()}, "conditions: give at least one"),
-        ({"conditions": ("a", "a")}, "conditions must differ; twice: a"),
+        ({"conditions": ("a", "a")}, "conditions must be unique; repeated: a"),
         ({"seeds": ()}, "seeds: give at least one"),
-        ({"seeds": (1, 2, 1)}, "seeds must differ; twice: 1"),
+        ({"seeds": (1, 2, 1)}, "seeds must be unique; repeated: 1"),
         ({"seeds": (-1,)}, "seeds must not be negative"),
     ],
 )

@@ -127,15 +127,15 @@ def test_mistakes_are_found_before_any_simulation(case, run, tmp_path, monkeypat
         raise AssertionError("a simulation was started")
 
     monkeypatch.setattr(type(DOMAINS[case.name]), "evaluator", build)
-    with pytest.raises(RunError, match="There is no run at"):
+    with pytest.raises(RunError, match="No run found at"):
         Evaluations(tmp_path / "nowhere")
-    with pytest.raises(RunError, match=r"has no checkpoint 7; there are: \[0, 1, 2\]"):
+    with pytest.raises(RunError, match=r"has no checkpoint 7; available: \[0, 1, 2\]"):
         Evaluations(run, step=7)
     with pytest.raises(ValueError, match="Unknown condition 'nominall'"):
         Evaluations(run, case.evaluation(conditions=("nominall",)))
     for changes, message in (
         ({"conditions": ()}, "conditions: give at least one"),
-        ({"seeds": (101, 101)}, "seeds must differ; twice: 101"),
+        ({"seeds": (101, 101)}, "seeds must be unique; repeated: 101"),
         ({"seeds": (-1,)}, "not be negative"),
         ({"episodes": 0}, "episodes must be at least 1"),
         ({"threads": 0}, "threads must be at least 1"),

@@ -23,10 +23,10 @@ def test_losses_come_before_gradients_and_gradients_before_weights():
     check_update({"value": 0.0}, models)
     with torch.no_grad():
         model.bias[0] = float("nan")
-    with pytest.raises(NonFiniteTrainingError, match=r"weight of 'actor\.bias' has 1 of 2"):
+    with pytest.raises(NonFiniteTrainingError, match=r"weight of 'actor\.bias': 1 of 2"):
         check_update({"value": 0.0}, models)
     model.weight.grad = torch.full((2, 2), float("inf"))
-    with pytest.raises(NonFiniteTrainingError, match=r"gradient of 'actor\.weight' has 4 of 4"):
+    with pytest.raises(NonFiniteTrainingError, match=r"gradient of 'actor\.weight': 4 of 4"):
         check_update({"value": 0.0}, models)
     with pytest.raises(NonFiniteTrainingError, match="loss 'value' is nan"):
         check_update({"value": float("nan")}, models)

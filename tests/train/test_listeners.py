@@ -1,4 +1,4 @@
-"""What follows a training: TensorBoard and the progress bar."""
+"""Listeners: TensorBoard and the progress bar."""
 
 import pytest
 

@@ -136,7 +136,7 @@ def test_in_parts_and_with_a_lower_total(case, whole, tmp_path):
     session.train(run, trainer, 5)
     session.train(*session.resume(tmp_path / "run"))
     assert_same_run(tmp_path / "run", whole)
-    with pytest.raises(ValueError, match=r"already had 6 updates; --updates 5 is the new total"):
+    with pytest.raises(ValueError, match=r"already has 6 updates; --updates 5 is the new total"):
         session.resume(tmp_path / "run", updates=5)
 
 
@@ -147,7 +147,7 @@ def test_more_updates_than_planned_unless_the_schedule_ends_with_them(case, whol
         session.train(run, trainer, 6)
         assert_same_run(tmp_path / "run", whole)
     else:
-        with pytest.raises(ValueError, match=r"4 updates are part of its settings.*new run"):
+        with pytest.raises(ValueError, match=r"ends after 4 updates.*new run"):
             session.resume(tmp_path / "run", updates=6)
 
 
@@ -209,7 +209,7 @@ def test_a_full_disk_stops_with_the_last_good_checkpoint(case, tmp_path, monkeyp
 
 
 def test_another_number_of_processes_is_refused(whole):
-    with pytest.raises(RunError, match=r"trained by 1 process, now there are 2.*--processes 1"):
+    with pytest.raises(RunError, match=r"trained by 1 process; now there are 2.*--processes 1"):
         session.resume(whole, rank=Rank(0, 2))
 
 
@@ -232,11 +232,11 @@ def test_a_folder_that_is_not_empty_is_refused_with_advice(case, whole, tmp_path
         session.start(case.make(), whole)
     cut = tmp_path / "cut"
     Run.create(cut, to_dict(case.make()))
-    with pytest.raises(RunError, match="cut before the first checkpoint"):
+    with pytest.raises(RunError, match="interrupted before the first checkpoint"):
         session.start(case.make(), cut)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "todo").write_text("")
-    with pytest.raises(RunError, match="no run"):
+    with pytest.raises(RunError, match="not a run"):
         session.start(case.make(), tmp_path / "notes")
     (tmp_path / "empty").mkdir()
     session.start(case.make(), tmp_path / "empty")

@@ -100,7 +100,7 @@ def test_a_policy_of_the_same_name_is_replaced_only_by_a_whole_one(trained, pack
     before = contents(package)
     with pytest.raises(ValueError, match="lower-case"):
         ship(trained, "../tiny", package)
-    with pytest.raises(RunError, match="no run at"):
+    with pytest.raises(RunError, match="No run found at"):
         ship(tmp_path / "nowhere", "tiny", package)
     assert contents(package) == before
     ship(trained, "tiny", package)
@@ -121,7 +121,7 @@ def test_too_large_a_policy_is_refused(trained, package, monkeypatch):
 def test_a_folder_wins_over_a_shipped_name_and_unknown_names_list_what_there_is(trained, package):
     assert shipped_names() == ["tiny"]
     assert resolve("tiny") == package / "tiny"
-    with pytest.raises(RunError, match=r"no run at tinny; these come with prism: tiny\."):
+    with pytest.raises(RunError, match=r"at tinny; policies shipped with prism: tiny\."):
         resolve("tinny")
     Run.create("tiny", {"mine": True})
     assert Run.open("tiny").config == {"mine": True}
@@ -162,13 +162,13 @@ def test_eval_takes_the_name_and_writes_into_the_copy(case, package, capsys):
     size = to_flags(case.evaluation(seeds=(101, 103)))
     main(["eval", "tiny", *size])
     said = capsys.readouterr().out
-    assert "tiny comes with prism; this goes to its copy in outputs/tiny.\n" in said
-    assert "2 episodes done already" in said
+    assert "tiny ships with prism; writing to its copy in outputs/tiny.\n" in said
+    assert "2 episodes already done" in said
     assert os.path.exists(f"outputs/tiny/evaluations/{case.conditions[0]}-103.json")
     assert contents(package) == before
     with pytest.raises(SystemExit):
         main(["eval", "tinny"])
-    assert "these come with prism: tiny." in capsys.readouterr().err
+    assert "policies shipped with prism: tiny." in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def test_the_command_says_where_to_look(cast, taken, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nowhere"], "no run at nowhere"),
+        (["nowhere"], "No run found at nowhere"),
         (["a", "b", "c"], "One or two policies"),
         (["g1-prism", "--seconds", "0"], "seconds must be above 0"),
         (["g1-prism", "--host", "192.0.2.1"], "Cannot listen on 192.0.2.1"),

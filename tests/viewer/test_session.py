@@ -216,7 +216,7 @@ def test_bad_sessions_say_why(tmp_path):
         Session([make_walker(stand)], (0.0, float("nan"), 0.0))
     with pytest.raises(ValueError, match="One or two policies"):
         load_walkers([Path("a"), Path("b"), Path("c")])
-    with pytest.raises(Exception, match="no run at"):
+    with pytest.raises(Exception, match="No run found at"):
         load_walkers([tmp_path / "nothing"])
     wrong = make_walker(lambda observations: torch.zeros(1, 3))
     with pytest.raises(ValueError, match="actions of shape"):

@@ -1,4 +1,4 @@
-"""Arms x seeds x variants from one file, in any domain, run as far as they are not done."""
+"""Campaigns: arms x seeds x variants from one file, in any domain, resumed where they stopped."""
 
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ __all__ = [
     "report_campaign",
 ]
 
-# The runner needs locks that not every system has.
+# The runner needs file locks, which not every system has.
 __getattr__ = lazy(
     __name__,
     {

@@ -14,7 +14,7 @@ from prism_motor.runs.layout import DEMOS, LOGS, TUNING_RUNS
 from prism_motor.train.config import EvaluationConfig, check_seeds, check_unique
 
 RESERVED = (TUNING_RUNS, LOGS, DEMOS)
-"""Folders of a campaign that are no variants."""
+"""Folders of a campaign that are not variants."""
 
 
 class CampaignError(ConfigError):
@@ -23,16 +23,16 @@ class CampaignError(ConfigError):
 
 @dataclass(frozen=True)
 class Arm:
-    """One of the things that are compared."""
+    """One side of the comparison."""
 
     name: str
-    """What tables and folders call it."""
+    """Its name in tables and folders."""
     arm: str = ""
-    """Which arm of the domain it is; default: the one of that name."""
+    """The domain's arm; default: the one of that name."""
     overrides: dict[str, Any] = field(default_factory=dict)
-    """Settings of this arm alone."""
+    """Settings of this arm only."""
     sweep: dict[str, Any] | None = None
-    """Settings that its tuning tries, instead of the campaign's; as many combinations."""
+    """Tuning sweep that replaces the campaign's; must have as many combinations."""
 
     def __post_init__(self) -> None:
         if not self.arm:
@@ -41,10 +41,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Variant:
-    """A named change of all arms, to ask the same question under other circumstances."""
+    """A named change to all arms, to repeat the comparison under other circumstances."""
 
     name: str
-    """What tables and folders call it."""
+    """Its name in tables and folders."""
     overrides: dict[str, Any] = field(default_factory=dict)
     """Settings of all its runs."""
     like: str | None = None
@@ -53,14 +53,14 @@ class Variant:
 
 @dataclass(frozen=True)
 class Tuning:
-    """A sweep that every arm gets before its reported runs, on seeds that are never reported."""
+    """A sweep for every arm before the reported runs, on seeds that are never reported."""
 
     seeds: tuple[int, ...]
     """Training seeds of the sweep."""
     sweep: dict[str, Any] = field(default_factory=dict)
     """Lists of values by dotted key; all combinations are tried. ``KEY.times`` multiplies."""
     fraction: float = 0.35
-    """Length of a tuning run, as a fraction of a reported one; schedules shrink with it."""
+    """Length of a tuning run as a fraction of a reported one; schedules shrink with it."""
 
     def __post_init__(self) -> None:
         check_seeds("tuning.seeds", self.seeds)
@@ -72,30 +72,30 @@ class Tuning:
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
-    """Everything that a campaign file says."""
+    """The contents of a campaign file."""
 
     kind: str = "locomotion"
     """Name of the domain."""
     name: str
-    """What it is called; its folder is NAME-PRESET."""
+    """Name of the campaign; its folder is NAME-PRESET."""
     preset: str
     """Preset of the domain that overrides start from."""
     description: str = ""
-    """What it asks, for people."""
+    """The question it answers, for readers."""
     plugins: tuple[str, ...] = ()
-    """Modules of the user that its runs need."""
+    """User modules that its runs need."""
     arms: tuple[Arm, ...]
     """What is compared, in the order of the tables."""
     seeds: tuple[int, ...]
-    """Training seeds, most wanted first: all arms train with the first before the second."""
+    """Training seeds in order: all arms train with the first before the second."""
     updates: int | None = None
-    """Updates of a run; default: the preset's."""
+    """Updates per run; default: the preset's."""
     overrides: dict[str, Any] = field(default_factory=dict)
     """Settings of all runs."""
     variants: tuple[Variant, ...] = ()
-    """Circumstances under which all arms are compared; default: one, without a name."""
+    """Circumstances under which all arms are compared; default: a single unnamed one."""
     preparation: Any = None
-    """Settings of what is made before training, if the domain needs something."""
+    """Settings of what must be prepared before training, if the domain needs anything."""
     evaluation: EvaluationConfig
     """How the policies are evaluated."""
     tuning: Tuning | None = None
@@ -110,7 +110,7 @@ class Campaign:
         for arm in self.arms:
             check_name("arm", arm.name)
             check_choice("arm", domain.arm_name(arm.arm), domain.arms)
-        # Former names count as the present ones, which the runs are labelled with.
+        # Compare current names, which the runs are labelled with; files may use former ones.
         check_unique("The arms' names", [self.label(arm) for arm in self.arms])
         check_seeds("seeds", self.seeds)
         if self.updates is not None:
@@ -133,7 +133,7 @@ class Campaign:
         for what, seeds in (("seeds", self.seeds), ("evaluation.seeds", self.evaluation.seeds)):
             if shared := sorted({*tuning.seeds} & {*seeds}):
                 raise CampaignError(
-                    f"tuning.seeds and {what} share {shared}: what is tuned on must not be "
+                    f"tuning.seeds and {what} share {shared}: seeds used for tuning must not be "
                     "reported. Choose other tuning seeds."
                 )
         counts = {arm.name: len(combinations(self, arm)) for arm in self.arms}
@@ -146,29 +146,29 @@ class Campaign:
 
     @property
     def domain(self) -> Domain:
-        """What is learned in it."""
+        """The domain of all its runs."""
         return domain_of({"kind": self.kind, "plugins": self.plugins})
 
     def label(self, arm: Arm) -> str:
-        """Return what the runs of an arm are labelled with."""
+        """Return the label of an arm's runs."""
         return self.domain.arm_name(arm.name)
 
     def variant_overrides(self, variant: Variant) -> dict[str, Any]:
-        """Return the settings of a variant by dotted key, with those of the one it is like."""
+        """Return the settings of a variant by dotted key, including those it starts from."""
         base = next((one for one in self.variants if one.name == variant.like), None)
         start = {} if base is None else self.variant_overrides(base)
         return {**start, **flatten(variant.overrides)}
 
 
 def read_campaign(data: dict[str, Any], where: str) -> Campaign:
-    """Read a campaign from plain data; what the domain knows takes its defaults from there.
+    """Read a campaign from plain data, with the domain's defaults.
 
     Args:
-        data: What the file says, by present or former names.
+        data: Contents of the file, with current or former names.
         where: The file, for error messages.
     """
     if not isinstance(data, dict):
-        raise CampaignError(f"{where}: expected settings by name, got {type(data).__name__}.")
+        raise CampaignError(f"{where}: expected a table of settings, got {type(data).__name__}.")
     for key in ("arms", "variants", "tasks", "plugins"):
         inner = str if key == "plugins" else dict
         listed = data.get(key, [])
@@ -183,7 +183,7 @@ def read_campaign(data: dict[str, Any], where: str) -> Campaign:
         given = data.get("preparation") or {}
         data["preparation"] = from_dict(domain.preparation, given, f"{where}: preparation")
     elif data.get("preparation"):
-        raise CampaignError(f"{where}: {domain.name} has nothing to prepare; leave it out.")
+        raise CampaignError(f"{where}: {domain.name} has nothing to prepare; remove this section.")
     return from_dict(Campaign, data, where)
 
 
@@ -191,10 +191,10 @@ _LISTED = {str: "names", dict: "tables"}
 
 
 def _by_present_names(data: dict[str, Any], domain: Domain) -> dict[str, Any]:
-    """Rename what earlier versions called otherwise."""
+    """Replace the names that earlier versions used."""
 
     def upgraded(table: dict[str, Any]) -> dict[str, Any]:
-        """Rename in a table that has overrides, and may be an arm."""
+        """Update a table that has overrides and may be an arm."""
         table = dict(table)
         if isinstance(table.get("overrides"), dict):
             table["overrides"] = domain.upgrade(table["overrides"])
@@ -220,7 +220,9 @@ def combinations(campaign: Campaign, arm: Arm) -> list[dict[str, Any]]:
         raise CampaignError(f"The tuning of {arm.name} has nothing to sweep: give tuning.sweep.")
     for key, values in sweep.items():
         if key.removesuffix(".times") == "updates":
-            raise CampaignError(f"The sweep of {arm.name}: all tuning runs have equal updates.")
+            raise CampaignError(
+                f"The sweep of {arm.name}: updates cannot be swept, they are the same for all."
+            )
         if not isinstance(values, list) or not values:
             raise CampaignError(
                 f"The sweep of {arm.name}: {key} needs a list of values, got {values!r}."
@@ -232,7 +234,7 @@ def combinations(campaign: Campaign, arm: Arm) -> list[dict[str, Any]]:
 
 
 def check_name(what: str, name: str) -> None:
-    """Refuse what cannot name a folder of a campaign."""
+    """Reject what cannot name a folder of a campaign."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or name in RESERVED:
         raise CampaignError(
             f"{name!r} cannot be the name of a {what}: it names a folder. Use letters, digits, "
@@ -241,9 +243,9 @@ def check_name(what: str, name: str) -> None:
 
 
 def _check_value(where: str, value: Any) -> None:
-    """Refuse a value of a sweep that cannot be part of a folder's name."""
+    """Reject a sweep value that cannot be part of a folder's name."""
     if not re.fullmatch(r"[A-Za-z0-9._+\-,\[\]' ]{1,80}", str(value)):
         raise CampaignError(
             f"{where} has the value {value!r}, which cannot be part of a folder's name. Use values "
-            "of letters, digits, '.', '_' and '-'; give others as arms of their own."
+            "of letters, digits, '.', '_' and '-'; make others separate arms."
         )

@@ -1,7 +1,7 @@
-"""The demo: two policies learn to walk side by side, and a page shows how far they got.
+"""The demo: two policies learn to walk side by side, and a page shows the result.
 
-PRISM and a plain MLP of the same size train for the same number of updates, one core each; then
-both, and a policy that comes with the package, are evaluated and filmed.
+PRISM and a plain MLP of the same size train for the same number of updates on one core each; then
+both, and a policy shipped with the package, are evaluated and recorded on video.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from prism_motor.report.write import Report
 
 ARMS = (Arm("mlp-matched"), Arm("prism"))
-"""What learns: a plain MLP, and PRISM with as many parameters."""
+"""The arms: a plain MLP, and PRISM with the same number of parameters."""
 
 SHIPPED = "g1-prism"
-"""The policy that has learned already."""
+"""The fully trained policy."""
 
 SEED = 1
 """Training seed of both."""
@@ -41,7 +41,7 @@ SEED = 1
 EVALUATION = WalkingEvaluation(
     conditions=("nominal", "training"), seeds=(101,), envs=50, episodes=1
 )
-"""A part of the full protocol."""
+"""A subset of the full protocol."""
 
 VIDEO = VideoConfig(seconds=8.0, width=480, height=360)
 """Walking forward."""
@@ -49,19 +49,19 @@ VIDEO = VideoConfig(seconds=8.0, width=480, height=360)
 
 @dataclass(frozen=True)
 class DemoConfig:
-    """How much is done."""
+    """Settings of the demo."""
 
     updates: int = 300
-    """Updates of each arm: the first part of the ``laptop`` preset."""
+    """Updates per arm: the first part of the ``laptop`` preset."""
     evaluation: WalkingEvaluation = EVALUATION
-    """How policies are evaluated."""
+    """How the policies are evaluated."""
     video: VideoConfig = VIDEO
-    """What is filmed."""
+    """What the videos show."""
     overrides: dict[str, Any] = field(default_factory=dict)
     """Settings that differ from the preset, for both arms."""
 
     def campaign(self) -> Campaign:
-        """Return the trainings and their evaluations."""
+        """Return the campaign that trains and evaluates both arms."""
         return Campaign(
             name="demo",
             preset="laptop",
@@ -74,12 +74,12 @@ class DemoConfig:
 
 
 def run_demo(config: DemoConfig, out: Path, command: str = "prism demo") -> Report:
-    """Train, evaluate, film, and write the page; what an earlier call did is used again.
+    """Train, evaluate, record videos and write the page; results of earlier calls are reused.
 
     Args:
-        config: How much is done.
-        out: Folder of the demo.
-        command: What the page says makes it again.
+        config: Settings of the demo.
+        out: Output folder.
+        command: Command that the page gives to reproduce it.
     """
     outcome = Runner(config.campaign(), out, jobs=len(ARMS)).run()
     if outcome.done < outcome.total:
@@ -89,14 +89,14 @@ def run_demo(config: DemoConfig, out: Path, command: str = "prism demo") -> Repo
     if SHIPPED in shipped_names():
         runs.append(working_copy(SHIPPED, out))
         _evaluate(runs[-1], replace(config.evaluation, threads=len(ARMS)))
-    _film_all(runs, config.video)
+    _record_all(runs, config.video)
     return write_page(
         out, title="Learning to walk, side by side", intro=_intro(config), command=command
     )
 
 
 def _evaluate(run: Path, wanted: WalkingEvaluation) -> None:
-    """Evaluate a policy in this process, as far as it is not done."""
+    """Run the missing evaluations of a policy in this process."""
     evaluations = Evaluations(run, wanted)
     missing = {pair: keys for pair in wanted.pairs if (keys := evaluations.missing(*pair))}
     if not missing:
@@ -110,17 +110,17 @@ def _evaluate(run: Path, wanted: WalkingEvaluation) -> None:
         evaluations.close()
 
 
-def _film_all(runs: list[Path], settings: VideoConfig) -> None:
-    """Film every policy; a machine that cannot draw gets a page without videos."""
+def _record_all(runs: list[Path], settings: VideoConfig) -> None:
+    """Record every policy; without a working renderer, the page has no videos."""
     for run in runs:
         try:
-            _film(run, settings)
+            _record(run, settings)
         except (RenderingError, MissingExtraError) as error:
             print(f"The page has no videos: {error}")
             return
 
 
-def _film(run: Path, settings: VideoConfig) -> None:
+def _record(run: Path, settings: VideoConfig) -> None:
     from prism_motor.sim.video_files import write_video
 
     policy = load_policy(run)
@@ -130,7 +130,7 @@ def _film(run: Path, settings: VideoConfig) -> None:
     title = f"{policy.config.arm}, update {policy.step}"
     video = Film(policy, policy.config.task, settings, title)
     with (
-        Progress(f"Filming {run.name}", len(video), unit="image") as progress,
+        Progress(f"Recording {run.name}", len(video), unit="image") as progress,
         closing(iter(video)) as images,
     ):
         write_video(file, _counted(images, progress.step), video.rate)
@@ -144,9 +144,9 @@ def _counted(images: Iterable[Any], count: Callable[[], None]) -> Iterator[Any]:
 
 def _intro(config: DemoConfig) -> str:
     return (
-        f"Two policies for the Unitree G1 have just had {config.updates} updates each on this "
-        "machine, side by side and from scratch: prism is PRISM, mlp-matched a plain MLP with as "
-        "many parameters. That is only the beginning of a training; a third policy, which was "
-        "trained for longer and comes with the package, shows what comes out at the end. Which "
-        "network is better is a question for campaigns over several training seeds."
+        "Two policies for the Unitree G1 have just been trained from scratch on this machine, side "
+        f"by side, for {config.updates} updates each: prism is PRISM, mlp-matched a plain MLP with "
+        "as many parameters. That is only the beginning of training; a third policy, which was "
+        "trained for longer and ships with the package, shows the end result. Which network is "
+        "better is a question for campaigns over several training seeds."
     )

@@ -1,4 +1,4 @@
-"""Files of campaigns: TOML by path or from the library, and what lies in a campaign's folder."""
+"""Campaign files: TOML by path or from the library, and the contents of campaign folders."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from prism_motor.report.write import Report
 
 _COPIED = (CONFIG, PROVENANCE, METRICS, LAST, CHECKPOINTS, EVALUATIONS)
-"""What a run is; the rest can be made from it."""
+"""The essential files of a run; the rest can be recreated from them."""
 
 _UNSTARTED = {CONFIG, PROVENANCE, CHECKPOINTS, TENSORBOARD}
-"""What a run has before its first checkpoint."""
+"""Files of a run before its first checkpoint."""
 
 
 def library() -> dict[str, str]:
-    """Return the texts of the campaigns that prism comes with, by name."""
+    """Return the texts of the campaigns shipped with prism, by name."""
     folder = resources.files("prism_motor.campaigns") / "library"
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     return {
@@ -55,10 +55,10 @@ def library() -> dict[str, str]:
 
 
 def find_campaign(given: str, preset: str | None = None) -> tuple[Campaign, Path | None]:
-    """Return a campaign, and its folder if that is what was given.
+    """Return a campaign, and its folder if a folder was given.
 
     Args:
-        given: A TOML file, a name of the library, plain or with a preset (``table1-g1``), or the
+        given: A TOML file, a library name, plain or with a preset (``table1-g1``), or the
             folder of a campaign that was run.
         preset: Preset to use instead of the campaign's.
     """
@@ -69,9 +69,9 @@ def find_campaign(given: str, preset: str | None = None) -> tuple[Campaign, Path
     elif path.is_file():
         data, where = _parse(tomllib.loads, path), given
     elif path.is_dir():
-        raise CampaignError(f"{path} is no campaign folder: it has no {CAMPAIGN}.")
+        raise CampaignError(f"{path} is not a campaign folder: it has no {CAMPAIGN}.")
     elif path.suffix or len(path.parts) > 1:
-        raise CampaignError(f"There is no campaign file {path}.")
+        raise CampaignError(f"No such campaign file: {path}.")
     else:
         name, _, ending = given.rpartition("-")
         if name in shipped and given not in shipped and preset in (None, ending):
@@ -82,7 +82,7 @@ def find_campaign(given: str, preset: str | None = None) -> tuple[Campaign, Path
     if preset is not None and preset != campaign.preset:
         if folder is not None:
             raise CampaignError(
-                f"{folder} is of the preset {campaign.preset}; {preset} needs another folder."
+                f"{folder} uses the preset {campaign.preset}; {preset} needs another folder."
             )
         campaign = replace(campaign, preset=preset)
     return campaign, folder
@@ -96,12 +96,12 @@ def _parse(loads: Callable[[str], Any], path: Path) -> Any:
 
 
 def write_record(campaign: Campaign, folder: Path) -> None:
-    """Write the campaign into its folder, for those who read its runs."""
+    """Write the campaign into its folder, for readers of its runs."""
     write_json(folder / CAMPAIGN, to_dict(campaign))
 
 
 def clear_unstarted(path: Path) -> None:
-    """Remove a run folder that was cut before its first checkpoint; refuse anything else."""
+    """Remove a run interrupted before its first checkpoint; reject anything else."""
     if not path.exists() or checkpoint_steps(path / CHECKPOINTS):
         return
     names = {entry.name for entry in path.iterdir()}
@@ -114,7 +114,7 @@ def clear_unstarted(path: Path) -> None:
 
 
 def find_equal(run: PlannedRun, folders: Sequence[Path]) -> Path | None:
-    """Return a finished run of exactly the same settings: arm, seed, everything."""
+    """Return a finished run with exactly the same settings, including arm and seed."""
     for folder in folders:
         for file in sorted(folder.rglob(CONFIG)):
             if _is_equal(run, file.parent):
@@ -134,7 +134,7 @@ def _is_equal(run: PlannedRun, path: Path) -> bool:
 
 
 def copy_run(source: Path, target: Path) -> None:
-    """Copy what a run is, with its provenance; the copy is whole or not there."""
+    """Copy the essential files of a run atomically, with its provenance."""
     temporary = target.with_name(f".{target.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -156,8 +156,8 @@ def report_campaign(
     Args:
         campaign: The campaign.
         folder: Its folder.
-        reference: Arm that the others are compared with; default: the domain's, if there is one.
-        command: What the page says makes it again.
+        reference: Arm that the others are compared with; default: the domain's, if present.
+        command: Command that the page gives to reproduce it.
     """
     domain = campaign.domain
     arms = [campaign.label(arm) for arm in campaign.arms]

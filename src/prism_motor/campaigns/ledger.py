@@ -1,4 +1,4 @@
-"""All work of a campaign with its state: what is done, what can start, how long it will take."""
+"""The state of a campaign's work: what is done, what can start and how long it will take."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunState:
-    """What is done of a piece of work."""
+    """How far a piece of work has got."""
 
     updates: int
     """Updates in the newest checkpoint."""
     total: int
-    """Updates that are wanted."""
+    """Updates required."""
     evaluated: int = 0
-    """Evaluations that are done and valid."""
+    """Valid evaluations done."""
     evaluations: int = 0
-    """Evaluations that are wanted."""
+    """Evaluations required."""
     diverged: bool = False
-    """Whether training ended with values that are not finite; going on would repeat that."""
+    """Whether training stopped at a NaN or infinity, which resuming would only repeat."""
     problem: str | None = None
     """Why the folder cannot be used."""
 
@@ -44,7 +44,7 @@ class RunState:
 
     @property
     def step(self) -> str | None:
-        """What comes next: ``train``, ``evaluate`` or nothing."""
+        """The next step: ``train``, ``evaluate`` or ``None``."""
         if self.problem or (self.diverged and not self.trained):
             return None
         if not self.trained:
@@ -69,7 +69,7 @@ class RunState:
 
 
 def read_state(work: PlannedWork) -> RunState:
-    """Read how far a piece of work is from its folder alone; one of other settings is refused."""
+    """Read the state of a piece of work from its folder; other settings are an error."""
     if work.waiting:
         return RunState(0, work.total, 0, work.evaluations)
     if work.path.exists():
@@ -86,7 +86,7 @@ def read_state(work: PlannedWork) -> RunState:
 
 
 class Ledger:
-    """What a campaign has done, read from its folder when made and piece by piece later.
+    """The state of a campaign, read in full at first and then one piece of work at a time.
 
     Args:
         campaign: The campaign.
@@ -106,11 +106,11 @@ class Ledger:
         self._plan()
 
     def _plan(self) -> None:
-        """Plan the runs, given how far the work is that they wait for."""
+        """Plan the runs, given the state of the work they depend on."""
         done = {work.variant: self.state(work).trained for work in self.preparations}
         unprepared = [variant for variant, trained in done.items() if not trained]
         waiting = self.plan.variants[0].name in unprepared
-        # Tuning comes first, because the reported runs take the settings that won.
+        # Tuning comes first, because the reported runs use the winning settings.
         self.tuning = self._read_changed(
             self.tuning, tuning.plan_tuning(self.plan, waiting=waiting)
         )
@@ -121,7 +121,7 @@ class Ledger:
         self.reported = self._read_changed(self.reported, self.plan.reported(winners, unprepared))
 
     def _read_changed(self, before: list[PlannedRun], now: list[PlannedRun]) -> list[PlannedRun]:
-        """Read the states of runs that are new or planned otherwise than before."""
+        """Read the states of runs that are new or whose plan has changed."""
         known = {run.path: run for run in before}
         for run in now:
             if run != known.get(run.path):
@@ -129,25 +129,25 @@ class Ledger:
         return now
 
     def __iter__(self) -> Iterator[PlannedWork]:
-        """All work, in the order in which it is done."""
+        """Iterate over all work in execution order."""
         return iter([*self.preparations, *self.tuning, *self.reported])
 
     def __len__(self) -> int:
         return len(self.preparations) + len(self.tuning) + len(self.reported)
 
     def state(self, work: PlannedWork) -> RunState:
-        """Return the state of a piece of work as last read."""
+        """Return the last known state of a piece of work."""
         return self.states[work.path]
 
     def refresh(self, work: PlannedWork) -> RunState:
-        """Read the state of a piece of work again, and plan what its end makes possible."""
+        """Read the state of a piece of work again and plan what has become possible."""
         self.states[work.path] = read_state(work)
         if any(work.path == one.path for one in [*self.preparations, *self.tuning]):
             self._plan()
         return self.states[work.path]
 
     def write(self) -> None:
-        """Write the sweep so far into the campaign's folder."""
+        """Write the results of the sweep so far into the campaign's folder."""
         if self.sweep is not None:
             tuning.write_results(self.folder, self.sweep)
 
@@ -157,17 +157,17 @@ class Ledger:
         return sum(self.is_finished(work) for work in self)
 
     def is_finished(self, work: PlannedWork) -> bool:
-        """Say whether nothing is left to do; a tuning run that diverged has said what it can."""
+        """Return whether nothing is left to do; a diverged tuning run counts as finished."""
         state = self.state(work)
         return state.done or (work.setting is not None and state.diverged)
 
     def seconds_left(self, jobs: int) -> float | None:
-        """Estimate how long the rest takes with some jobs at a time; ``None`` before any measure.
+        """Estimate the remaining time with this many jobs; ``None`` before the first measurement.
 
-        Updates cost what they cost in the same arm and variant so far, else in the same arm, else
-        on average.
+        The time per update is that of the same arm and variant so far, else of the same arm, else
+        the average.
         """
-        # What has been measured: seconds per update by group of runs, and per evaluation.
+        # Measured so far: seconds per update in each group of runs, and seconds per evaluation.
         rates: dict[tuple[str, ...], list[float]] = {}
         evaluations: list[float] = []
         live: dict[Path, int] = {}
@@ -178,7 +178,7 @@ class Ledger:
                 live[work.path] = row[0]
                 for group in _groups(work):
                     rates.setdefault(group, []).append(row[1] / row[0])
-        # What that makes for the rest.
+        # Extrapolate to the remaining work.
         left = [0.0]
         for work in self:
             state = self.state(work)
@@ -198,12 +198,12 @@ class Ledger:
 
 
 def _groups(work: PlannedWork) -> tuple[tuple[str, ...], ...]:
-    """Return groups of runs whose updates cost alike, the narrowest first."""
+    """Return groups of runs with similar cost per update, the narrowest first."""
     return ((work.verb, work.variant, work.arm), (work.verb, work.arm), (work.verb,))
 
 
 def _evaluation_seconds(work: PlannedWork) -> list[float]:
-    """Return how long evaluations took, from the times between their files."""
+    """Return the durations of evaluations, from the times between their files."""
     folder = work.path / EVALUATIONS
     if not folder.is_dir():
         return []

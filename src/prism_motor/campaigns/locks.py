@@ -1,6 +1,6 @@
-"""Logs of jobs, and locks that the system releases when their holder ends, however it ends.
+"""Logs of jobs, and locks that the system releases however their holder ends.
 
-The log of a job is also its lock: the job holds it for as long as it lives.
+The log of a job is also its lock, held for as long as the job runs.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ except ImportError as error:  # Windows
     ) from error
 
 LOCK = ".lock"
-"""File that the runner of a campaign holds."""
+"""File that the runner of a campaign locks."""
 
 _EXIT_MARK = "-- exit code "
-"""Begins the last line of a job's log once the job has ended."""
+"""Start of the last line of a finished job's log."""
 
 _FINE = ("0", "130", "-2")
-"""Exit codes of jobs that are done or were asked to stop."""
+"""Exit codes of jobs that succeeded or were asked to stop."""
 
 
 def try_lock(file: IO[str]) -> bool:
-    """Lock an open file for as long as anyone has it open; say whether that worked."""
+    """Lock a file for as long as anyone has it open; return whether that succeeded."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -42,7 +42,7 @@ def try_lock(file: IO[str]) -> bool:
 
 
 def is_locked(path: Path) -> bool:
-    """Say whether someone holds a lock on a file."""
+    """Return whether a file is locked."""
     try:
         with path.open("r") as file:
             return not try_lock(file)
@@ -52,7 +52,7 @@ def is_locked(path: Path) -> bool:
 
 @contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Be the only runner in a campaign's folder."""
+    """Make this process the only runner in a campaign's folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("a+")
@@ -64,7 +64,7 @@ def hold(folder: Path) -> Iterator[None]:
         if not try_lock(file):
             file.seek(0)
             raise CampaignError(
-                f"{folder} is being run already, by {file.read().strip() or 'another process'}. "
+                f"{folder} is already being run by {file.read().strip() or 'another process'}. "
                 f"Watch it with: prism campaign status {folder}"
             )
         file.truncate(0)
@@ -74,19 +74,19 @@ def hold(folder: Path) -> Iterator[None]:
 
 
 def mark_end(log: Path, code: int) -> None:
-    """Note in a job's log how the job ended."""
+    """Append the exit code to a job's log."""
     with log.open("a") as file:
         file.write(f"{_EXIT_MARK}{code}\n")
 
 
 def read_tail(log: Path, lines: int) -> list[str]:
-    """Return the end of the log of a job that has ended."""
+    """Return the last lines of a finished job's log."""
     text = log.read_text(errors="replace").splitlines()
     return [line for line in text if not line.startswith(_EXIT_MARK)][-lines:]
 
 
 def has_failed(log: Path) -> bool:
-    """Say whether the last job of a run ended with an error; Ctrl-C is none."""
+    """Return whether the last job of a run failed; Ctrl-C does not count."""
     try:
         last = log.read_text(errors="replace").splitlines()[-1:]
     except OSError:

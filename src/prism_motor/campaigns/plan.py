@@ -1,4 +1,4 @@
-"""From a campaign to its work: what is prepared, and the runs of all seeds, variants and arms."""
+"""Turns a campaign into its work: preparations, and the runs of all seeds, variants and arms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prism_motor.train.config import RunConfig
 
 UNNAMED = Variant("")
-"""The variant of a campaign without any."""
+"""The only variant of a campaign without variants."""
 
 
 class Plan:
@@ -37,7 +37,7 @@ class Plan:
 
     @cached_property
     def preparations(self) -> list[PlannedPreparation]:
-        """What must be there before policies can train."""
+        """What must be prepared before policies can train."""
         return [
             PlannedPreparation(
                 folder=self.folder,
@@ -69,10 +69,10 @@ class Plan:
     def reported(
         self, winners: Mapping[str, Settings | None], unprepared: Collection[str] = ()
     ) -> list[PlannedRun]:
-        """Return the reported runs, most informative first: all arms with a seed before the next.
+        """Return the reported runs: all arms with the first seed, then all with the next.
 
         Args:
-            winners: What the tuning chose for each arm; ``None`` for arms that are still tuned.
+            winners: Tuned settings by arm; ``None`` for arms whose tuning is not finished.
             unprepared: Variants whose preparation is not done yet.
         """
         runs = []
@@ -96,11 +96,11 @@ class Plan:
         """Return one run.
 
         Args:
-            place: Its folder inside the campaign's.
+            place: Its folder, relative to the campaign's.
             variant: The variant.
             arm: The arm.
             seed: Training seed.
-            changes: Settings that differ from what campaign, variant and arm say.
+            changes: Settings that override those of campaign, variant and arm.
         """
         found = self._prepared.get(variant.name)
         prepared = {} if found is None else dict(found.settings)
@@ -117,7 +117,7 @@ class Plan:
         )
 
     def _merge(self, variant: Variant, arm: Arm) -> Settings:
-        """Return the settings of an arm in a variant; the more special ones win."""
+        """Return the settings of an arm in a variant; the more specific ones win."""
         campaign = self.campaign
         settings: Settings = {"threads": 1, "plugins": list(campaign.plugins)}
         if campaign.updates is not None:
@@ -146,7 +146,7 @@ class Plan:
 
 @cache
 def _make_config(kind: str, preset: str, arm: str, name: str, overrides: str) -> RunConfig:
-    """Make a config; cached, because matching an MLP to a task takes a while."""
+    """Make a config; cached, because matching the size of an MLP takes a while."""
     domain = DOMAINS[kind]
     config = domain.make_config(preset, arm, name=name, overrides=json.loads(overrides))
     return domain.planned(config)

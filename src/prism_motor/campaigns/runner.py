@@ -1,4 +1,4 @@
-"""Runs what is missing of a campaign, several jobs at a time, and survives being stopped."""
+"""Runs the unfinished work of a campaign, several jobs at a time; can be stopped and resumed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from prism_motor.campaigns.status import Display
 from prism_motor.campaigns.work import PlannedRun, PlannedWork
 from prism_motor.runs.layout import EVALUATIONS, NONFINITE
 
-# Jobs run side by side, so none of them may take more than its core.
+# Jobs run in parallel, so each may use only one core.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
@@ -31,17 +31,17 @@ class Job:
     """A child process that works on one run."""
 
     work: PlannedWork
-    """What it works on."""
+    """The work it is doing."""
     step: str
     """``train`` or ``evaluate``."""
     process: subprocess.Popen[bytes]
-    """The child."""
+    """The child process."""
     began: float
-    """Monotonic time of its start."""
+    """Monotonic start time."""
 
     @classmethod
     def start(cls, work: PlannedWork, step: str, log: IO[str]) -> Job:
-        """Start the next step of some work; the child inherits the log, and the lock on it."""
+        """Start the next step of some work; the child inherits the log and the lock on it."""
         command = work.start_command() if step == "train" else work.evaluate_command()
         process = subprocess.Popen(
             command,
@@ -49,12 +49,12 @@ class Job:
             stdout=log,
             stderr=subprocess.STDOUT,
             env=os.environ | _ONE_THREAD,
-            start_new_session=True,  # Ctrl-C is for the runner, which tells its children
+            start_new_session=True,  # Ctrl-C goes to the runner, which stops its children
         )
         return cls(work, step, process, time.monotonic())
 
     def describe(self, state: RunState) -> str:
-        """Say how far it is; ``state`` is the one it started from."""
+        """Describe its progress; ``state`` is the state at its start."""
         if self.step == "train":
             row = self.work.live_updates()
             return f"{100 * (row[0] if row else state.updates) / state.total:.0f} %"
@@ -62,7 +62,7 @@ class Job:
         return f"evaluation {min(len(files) + 1, state.evaluations)} of {state.evaluations}"
 
     def close(self) -> int:
-        """Note the end of the process in its log and return its exit code."""
+        """Record the end of the process in its log and return its exit code."""
         code = self.process.wait()
         mark_end(self.work.log, code)
         return code
@@ -75,24 +75,25 @@ class Outcome:
     done: int
     """Runs with nothing left to do."""
     total: int
-    """Runs in all."""
+    """Total number of runs."""
     failures: dict[str, str]
-    """Why runs or arms could not be finished, by name."""
+    """Reasons why runs or arms could not be finished, by name."""
 
 
 class Runner:
     """Runs a campaign in its folder.
 
-    The log of a job is also its lock: the child holds it as long as it lives. If this process is
-    killed, its children go on, and the next runner waits for them instead of starting them twice.
+    The log of a job is also its lock, held for as long as the child runs. If this process is
+    killed, its children continue, and the next runner waits for them instead of starting a second
+    copy.
 
     Args:
         campaign: The campaign.
         folder: Its folder.
-        jobs: How many child processes at a time, one thread each.
+        jobs: Number of parallel child processes, with one thread each.
         until: Seconds after which no new job is started.
-        reuse: Folders whose runs are copied if they are exactly what is wanted.
-        poll: Seconds between looks at the children.
+        reuse: Folders to copy runs from if their settings are exactly the same.
+        poll: Seconds between checks on the children.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Runner:
         self.slots, self.until, self.poll = jobs, until, poll
         for place in reuse:
             if not place.is_dir():
-                raise CampaignError(f"There is no folder {place} to reuse runs from.")
+                raise CampaignError(f"No such folder to reuse runs from: {place}.")
         self.display = Display()
         self.running: list[Job] = []
         self.failed: dict[Path, str] = {}
@@ -117,7 +118,7 @@ class Runner:
         self.stopping = 0
 
     def run(self) -> Outcome:
-        """Run until nothing is left that can be run, or the time is up."""
+        """Run until no more work can be done or the time is up."""
         self.began = time.monotonic()
         with hold(self.folder), self._signals():
             self.ledger = Ledger(self.campaign, self.folder)
@@ -140,7 +141,7 @@ class Runner:
             return self._conclude()
 
     def _start_jobs(self) -> bool:
-        """Fill free slots in the order of the plan; say whether a job was started."""
+        """Fill free slots in the order of the plan; return whether a job was started."""
         started = False
         self.elsewhere = {path for path in self.elsewhere if self._still_elsewhere(path)}
         if self._time_is_up():
@@ -166,7 +167,7 @@ class Runner:
         work.log.parent.mkdir(parents=True, exist_ok=True)
         with work.log.open("a") as log:
             if not try_lock(log):
-                self.display.event(f"{work.title}: an earlier runner's job still runs, waiting")
+                self.display.event(f"{work.title}: waiting for the job of an earlier runner")
                 self.elsewhere.add(work.path)
                 return False
             if step == "train":
@@ -180,7 +181,7 @@ class Runner:
         return True
 
     def _copy_equal(self, work: PlannedWork) -> bool:
-        """Copy a run that is exactly what is wanted instead of training it; say whether."""
+        """Copy a run with the same settings instead of training; return whether there was one."""
         if work.path.exists() or not isinstance(work, PlannedRun):
             return False
         source = find_equal(work, self.reuse)
@@ -222,10 +223,10 @@ class Runner:
             )
 
     def _stop_children(self) -> None:
-        """Let the children save and end; a second Ctrl-C ends them as they are."""
+        """Let the children save and exit; a second Ctrl-C kills them."""
         if not self.running:
             return
-        self.display.event("Stopping: the jobs save a checkpoint first ...")
+        self.display.event("Stopping; the jobs are saving checkpoints ...")
         for job in self.running:
             job.process.send_signal(signal.SIGINT)
         patience = self.stopping
@@ -239,12 +240,12 @@ class Runner:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Turn Ctrl-C, termination and hang-up into a request to stop."""
+        """Turn Ctrl-C, termination and hang-up signals into a request to stop."""
 
         def request(_number: int, _frame: FrameType | None) -> None:
             self.stopping += 1
 
-        # Handlers that are set here are defaults in the children, even where a shell ignores them.
+        # Signals handled here reset to their defaults in children, even if the shell ignores them.
         before = {number: signal.signal(number, request) for number in _stop_signals()}
         try:
             yield
@@ -258,7 +259,7 @@ class Runner:
             f"{job.work.title} {job.describe(self.ledger.state(job.work))}" for job in self.running
         ]
         if self.elsewhere:
-            parts.append(f"{len(self.elsewhere)} of an earlier runner")
+            parts.append(f"{count(len(self.elsewhere), 'job')} of an earlier runner")
         left = self.ledger.seconds_left(self.slots)
         if left is not None:
             parts.append(f"about {duration(left)} left")
@@ -275,12 +276,12 @@ class Runner:
                 failures[work.title] = why
         for name, arm in (self.ledger.sweep or {"arms": {}})["arms"].items():
             if arm["complete"] and arm["chosen"] is None:
-                failures[name] = "every setting of its tuning diverged"
+                failures[name] = "all of its tuning runs diverged"
         return Outcome(self.ledger.finished, len(self.ledger), failures)
 
 
 def _stop_signals() -> list[signal.Signals]:
-    """Return what asks this process to stop; nohup's wish to survive a hang-up is respected."""
+    """Return the signals that stop this process; under nohup, hang-up is not one of them."""
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)

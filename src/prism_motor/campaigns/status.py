@@ -1,4 +1,4 @@
-"""What people see of a campaign: a table of arms and seeds, and lines while it runs."""
+"""The output of campaigns: a table of arms and seeds, and status lines during a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """A status line that is rewritten on a terminal, and a line now and then elsewhere.
+    """A status line, rewritten in place on a terminal and printed periodically elsewhere.
 
     Args:
         every: Seconds between status lines when the output is not a terminal.
@@ -32,12 +32,12 @@ class Display:
         self.width = 0
 
     def event(self, text: str) -> None:
-        """Print something that happened."""
+        """Print an event on its own line."""
         self._clear()
         print(text, flush=True)
 
     def status(self, describe: Callable[[], str]) -> None:
-        """Show how far everything is, if it is time to."""
+        """Show the overall progress if an update is due."""
         if time.monotonic() - self.shown < self.every:
             return
         self.shown = time.monotonic()
@@ -57,7 +57,7 @@ class Display:
 
 
 def describe_status(campaign: Campaign, folder: Path, jobs: int) -> str:
-    """Write the state of all runs, and how long the rest will take with ``jobs`` at a time."""
+    """Describe the state of all runs and the time left with ``jobs`` at a time."""
     ledger = Ledger(campaign, folder)
     parts = [f"{campaign.name}, preset {campaign.preset}, in {folder}"]
     if ledger.preparations:
@@ -74,7 +74,7 @@ def describe_status(campaign: Campaign, folder: Path, jobs: int) -> str:
     running = is_locked(folder / LOCK)
     parts.append(
         f"{ledger.finished} of {len(ledger)} runs done; {_left(ledger, jobs)}\n"
-        + ("A runner is at work." if running else "No runner is at work.")
+        + ("A runner is active." if running else "No runner is active.")
     )
     return "\n\n".join(parts)
 
@@ -88,7 +88,7 @@ def _left(ledger: Ledger, jobs: int) -> str:
         return "nothing is left to do."
     seconds = ledger.seconds_left(jobs)
     if seconds is None:
-        return "no training has begun, so there is no estimate yet."
+        return "no training has started, so there is no estimate yet."
     return f"about {duration(seconds)} left with {count(jobs, 'job')} at a time."
 
 
@@ -118,7 +118,7 @@ def _tuning_rows(ledger: Ledger) -> list[list[str]]:
 
 
 def _cell(ledger: Ledger, work: PlannedWork) -> str:
-    """Say in a few words how far a piece of work is."""
+    """Summarise the state of a piece of work in a few words."""
     state = ledger.state(work)
     if state.done:
         return "done"

@@ -1,8 +1,8 @@
-"""The sweep before the reported runs: the same number of runs for every arm, on seeds of its own.
+"""The sweep before the reported runs: the same number of runs per arm, on separate seeds.
 
-A setting is scored by the domain's tuning metric over the last tenth of its training, mean over the
-tuning seeds. Thousands of samples go into that number, so it is steadier than a final evaluation,
-and it costs nothing. A setting with a run that diverged cannot win. Of equal ones, the first in the
+A setting is scored by the domain's tuning metric over the last tenth of training, averaged over the
+tuning seeds. That number comes from thousands of samples, so it is less noisy than a final
+evaluation, and it is free. A setting with a diverged run cannot win. In a tie, the first in the
 file wins.
 """
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from prism_motor.train.config import RunConfig
 
 _FINAL = ("trained", "diverged")
-"""States of tuning runs that have said what they can."""
+"""States in which a tuning run is over."""
 
 
 def plan_tuning(plan: Plan, *, waiting: bool = False) -> list[PlannedRun]:
-    """Return the tuning runs: all settings of all arms with a seed before the next seed.
+    """Return the tuning runs: all settings of all arms with the first seed, then with the next.
 
-    Arms are tuned in the first variant, and keep the winner in the others.
+    Arms are tuned in the first variant and keep the winner in the others.
 
     Args:
         plan: The campaign in its folder.
-        waiting: Whether what they need is not prepared yet.
+        waiting: Whether a preparation they need is not done yet.
     """
     campaign = plan.campaign
     if campaign.tuning is None:
@@ -53,14 +53,14 @@ def plan_tuning(plan: Plan, *, waiting: bool = False) -> list[PlannedRun]:
 
 
 def _base(plan: Plan, arm: Arm) -> RunConfig:
-    """Return what the settings of an arm are without tuning."""
+    """Return the settings of an arm without tuning."""
     return plan.make_run(Path(arm.name), plan.variants[0], arm, 0, {}).config
 
 
 def _tuning_run(plan: Plan, arm: Arm, base: RunConfig, setting: Settings, seed: int) -> PlannedRun:
     assert plan.campaign.tuning is not None
     shorter = plan.domain.shorten(base, plan.campaign.tuning.fraction)
-    # What is tried beats what shrinks with the run, but every arm gets the same updates.
+    # Swept values override shortened schedules, but every arm gets the same number of updates.
     changes = {**shorter, **setting, "updates": shorter["updates"]}
     names = [f"{key.rpartition('.')[2]}={value}" for key, value in setting.items()]
     place = Path(TUNING_RUNS) / arm.name / f"{','.join(names)}-{seed}"
@@ -68,7 +68,7 @@ def _tuning_run(plan: Plan, arm: Arm, base: RunConfig, setting: Settings, seed: 
 
 
 def _settings(plan: Plan, arm: Arm, base: RunConfig) -> list[Settings]:
-    """Return what is tried for an arm, with factors (``KEY.times``) turned into values."""
+    """Return the settings to try for an arm, with factors (``KEY.times``) turned into values."""
     known = to_dict(base)
     found = []
     for combination in combinations(plan.campaign, arm):
@@ -81,13 +81,13 @@ def _settings(plan: Plan, arm: Arm, base: RunConfig) -> list[Settings]:
 
 
 def _multiply(config: dict[str, Any], key: str, factor: Any) -> float:
-    """Return a setting times a factor; whole numbers stay whole."""
+    """Return a setting times a factor; integers stay integers."""
     number: Any = config
     for name in key.split("."):
         number = number.get(name) if isinstance(number, dict) else None
     for value in (number, factor):
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise CampaignError(f"The sweep multiplies {key}, which is no number but {value!r}.")
+            raise CampaignError(f"The sweep multiplies {key}, which is not a number: {value!r}.")
     product = number * factor
     return round(product) if isinstance(number, int) else float(f"{product:.6g}")
 
@@ -97,7 +97,7 @@ def score(run: PlannedRun) -> float:
     metric, _ = run.domain.tuning_metric
     rows = [row for row in Run.open(run.path).metrics() if metric in row]
     if not rows:
-        raise CampaignError(f"{run.path} has no {metric} in its metrics, so it cannot be scored.")
+        raise CampaignError(f"{run.path} cannot be scored: its metrics have no {metric}.")
     last = rows[-max(1, len(rows) // 10) :]
     return sum(row[metric] for row in last) / len(last)
 

@@ -1,4 +1,4 @@
-"""One piece of a campaign's work: its folder, settings and commands, and how far it is."""
+"""One piece of a campaign's work: its folder, settings, commands and progress."""
 
 from __future__ import annotations
 
@@ -24,89 +24,89 @@ Settings = dict[str, Any]
 """Overrides by dotted key."""
 
 PRISM = (sys.executable, "-m", "prism_motor.cli")
-"""The command that jobs are started with."""
+"""The command that starts jobs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedWork(ABC):
-    """One folder as the campaign wants it."""
+    """One folder that the campaign produces."""
 
     folder: Path
     """The campaign's folder."""
     place: Path
-    """The folder of this work inside it."""
+    """Folder of this work, relative to the campaign's."""
     variant: str
     """Name of the variant, empty without variants."""
     arm: str
-    """Name of the arm, empty if it is for all of them."""
+    """Name of the arm, empty if the work is for all arms."""
     seed: int
     """Its seed."""
     setting: Settings | None = None
-    """What a tuning run tries; ``None`` for everything else."""
+    """The settings that a tuning run tries; ``None`` for other work."""
     waiting: bool = False
-    """Whether it cannot start yet, because something that comes before it is not done."""
+    """Whether it waits for other work to finish."""
 
     @property
     def path(self) -> Path:
-        """Where it is done."""
+        """Folder of this work."""
         return self.folder / self.place
 
     @property
     def log(self) -> Path:
-        """Where the output of its jobs goes."""
+        """Log file of its jobs."""
         return self.folder / LOGS / self.place.with_name(f"{self.place.name}.log")
 
     @property
     def title(self) -> str:
-        """Name for people: the folder inside the campaign's."""
+        """Name in messages: the folder relative to the campaign's."""
         return self.place.as_posix()
 
     @property
     def verb(self) -> str:
-        """What its first step does."""
+        """Verb for its first step."""
         return "train"
 
     @property
     def unit(self) -> str:
-        """What it counts."""
+        """Unit of progress."""
         return "update"
 
     @property
     @abstractmethod
     def total(self) -> int:
-        """Updates that are wanted."""
+        """Updates required."""
 
     @property
     def evaluations(self) -> int:
-        """Evaluations that are wanted."""
+        """Evaluations required."""
         return 0
 
     @abstractmethod
     def start_command(self) -> list[str]:
-        """Return the command that begins the work, or goes on with it."""
+        """Return the command that starts or resumes the work."""
 
     def evaluate_command(self) -> list[str]:
-        """Return the command that does the evaluations that are missing."""
+        """Return the command that runs the missing evaluations."""
         raise NotImplementedError(f"{self.title} is not evaluated.")
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse what is in its place if it is not of the planned settings."""
+        """Reject an existing folder that does not have the planned settings."""
 
     def count_evaluations(self) -> int:
-        """Return how many of the evaluations are done and valid."""
+        """Return the number of valid evaluations."""
         return 0
 
     @abstractmethod
     def count_updates(self) -> int:
-        """Return the updates that are done and saved."""
+        """Return the number of updates in the newest checkpoint."""
 
     @abstractmethod
     def live_updates(self) -> tuple[int, float] | None:
-        """Return the updates that are done, saved or not, and the seconds that they took."""
+        """Return the updates done, saved or not, and the seconds they took."""
 
     def guess_evaluation(self, update: float) -> float:
-        """Guess the seconds of an evaluation from those of an update, before one was measured."""
+        """Guess the seconds per evaluation from those per update, until one is measured."""
         return 0.0
 
 
@@ -115,76 +115,76 @@ class PlannedPreparation(PlannedWork):
     """Something that the runs of a variant need before they can train."""
 
     preparation: Preparation
-    """What the domain says about it."""
+    """The domain's description of it."""
 
     @property
     def verb(self) -> str:
-        """What its first step does."""
+        """Verb for its first step."""
         return self.preparation.verb
 
     @property
     def unit(self) -> str:
-        """What it counts."""
+        """Unit of progress."""
         return self.preparation.unit
 
     @property
     def total(self) -> int:
-        """Pieces that are wanted."""
+        """Pieces required."""
         return self.preparation.total
 
     def start_command(self) -> list[str]:
-        """Return the command that makes what is missing."""
+        """Return the command that makes the missing pieces."""
         return [*PRISM, *self.preparation.command()]
 
     def check(self) -> None:
-        """Refuse what is in its place if it is something else."""
+        """Reject an existing folder that holds something else."""
         try:
             self.preparation.check()
         except PrismError as error:
             raise CampaignError(str(error)) from error
 
     def count_updates(self) -> int:
-        """Return the pieces that are done."""
+        """Return the number of finished pieces."""
         return self.preparation.count_done()
 
     def live_updates(self) -> tuple[int, float] | None:
-        """Return the pieces that are done, and the seconds that they took."""
+        """Return the finished pieces and the seconds they took."""
         return self.preparation.progress()
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun(PlannedWork):
-    """A policy that is trained and evaluated."""
+    """A policy to train and evaluate."""
 
     config: RunConfig
-    """Its settings, without what only the task knows."""
+    """Its settings, without those derived from the task."""
     evaluation: EvaluationConfig | None = None
-    """What is evaluated after training; ``None`` for tuning runs."""
+    """What to evaluate after training; ``None`` for tuning runs."""
     prepared: tuple[str, ...] = ()
-    """Settings that say where a preparation is; the campaign's folder may have moved since."""
+    """Settings that hold paths of preparations, which change if the campaign's folder moves."""
 
     @property
     def domain(self) -> Domain:
-        """What is learned."""
+        """The domain of the run."""
         return DOMAINS[self.config.kind]
 
     @property
     def total(self) -> int:
-        """Updates that are wanted."""
+        """Updates required."""
         return self.config.updates
 
     @property
     def evaluations(self) -> int:
-        """Evaluations that are wanted: conditions times seeds."""
+        """Evaluations required: conditions times seeds."""
         return 0 if self.evaluation is None else len(self.evaluation.pairs)
 
     @property
     def plan_file(self) -> Path:
-        """Where the settings are that its training starts from."""
+        """Path of the settings that its training starts from."""
         return self.folder / PLANS / self.place.with_name(f"{self.place.name}.json")
 
     def start_command(self) -> list[str]:
-        """Return the command that trains the run, or goes on with it; write what it starts from."""
+        """Return the command that starts or resumes training; write the settings it reads."""
         if self.path.exists():
             return [*PRISM, "train", "--resume", str(self.path)]
         self.plan_file.parent.mkdir(parents=True, exist_ok=True)
@@ -192,24 +192,26 @@ class PlannedRun(PlannedWork):
         return [*PRISM, "train", "--config", str(self.plan_file), "--out", str(self.path)]
 
     def evaluate_command(self) -> list[str]:
-        """Return the command that does the evaluations that are missing."""
+        """Return the command that runs the missing evaluations."""
         assert self.evaluation is not None
         flags = [*to_flags(self.evaluation), "--checkpoint", str(self.total)]
         return [*PRISM, "eval", str(self.path), *flags]
 
     def check(self) -> None:
-        """Refuse a run in its place that is not of the planned settings."""
+        """Reject an existing run that does not have the planned settings."""
         self.check_run(self.path)
 
     def check_run(self, path: Path) -> None:
-        """Refuse a run folder that is not of the planned settings."""
+        """Reject a run folder that does not have the planned settings."""
         file = path / CONFIG
         if not file.is_file():
-            return  # cut before it began, or no run: ``clear_unstarted`` looks closer
+            return  # interrupted early, or not a run: see ``clear_unstarted``
         try:
             there = self.domain.planned(self.domain.read_config(Run.open(path).config, str(file)))
         except PrismError as error:
-            raise CampaignError(f"{file} is not of this version of prism: {error}") from error
+            raise CampaignError(
+                f"{file} cannot be read by this version of prism: {error}"
+            ) from error
         found, wanted = _flat(there), _flat(self.config)
         for key in self.prepared:
             if Path(found[key]).parts[-2:] == Path(wanted[key]).parts[-2:]:
@@ -221,11 +223,11 @@ class PlannedRun(PlannedWork):
             )
             raise CampaignError(
                 f"{path} holds a run with other settings: {listed}. Change the campaign back, or "
-                "use another folder (--out), or move the run away."
+                "use another folder (--out), or move the run elsewhere."
             )
 
     def count_updates(self) -> int:
-        """Return the updates that are done and saved."""
+        """Return the number of updates in the newest checkpoint."""
         return max(checkpoint_steps(self.path / CHECKPOINTS), default=0)
 
     def live_updates(self) -> tuple[int, float] | None:
@@ -240,7 +242,7 @@ class PlannedRun(PlannedWork):
         for line in reversed(lines):
             try:
                 row = json.loads(line)
-                # Runs from before updates were called so count iterations.
+                # Older runs call updates iterations.
                 updates = row["update"] if "update" in row else row["iteration"]
                 return int(updates), float(row["seconds"])
             except (ValueError, KeyError, TypeError):
@@ -248,18 +250,18 @@ class PlannedRun(PlannedWork):
         return None
 
     def count_evaluations(self) -> int:
-        """Return how many evaluations are of this protocol, this checkpoint and these weights."""
+        """Return the number of evaluations that match the protocol, checkpoint and weights."""
         if self.evaluation is None or not (self.path / EVALUATIONS).is_dir():
             return 0
         return Evaluations(self.path, self.evaluation, self.total).count_done()
 
     def guess_evaluation(self, update: float) -> float:
-        """Guess the seconds of an evaluation from those of an update."""
+        """Guess the seconds per evaluation from those per update."""
         if self.evaluation is None:
             return 0.0
         return self.domain.guess_evaluation(self.config, self.evaluation, update)
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:
-    """Return settings by dotted key, as they look after writing and reading."""
+    """Return settings by dotted key, as they are after a round trip through JSON."""
     return flatten(json.loads(json.dumps(to_dict(config))))

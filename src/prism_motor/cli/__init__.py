@@ -12,7 +12,7 @@ from prism_motor._checks import PrismError, check_choice
 from prism_motor._extras import missing_extra
 from prism_motor.cli.commands import COMMANDS, RENAMED, Command, all_commands, describe
 
-# What a full disk, a wrong path or missing permissions raise; other OSErrors are bugs.
+# Raised for a full disk, a wrong path or missing permissions; other OSErrors are bugs.
 _SYSTEM_ERRORS = (
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EEXIST,
     errno.ENOTDIR, errno.EISDIR, errno.EMFILE, errno.ENFILE, errno.EADDRINUSE, errno.ENAMETOOLONG,
@@ -22,19 +22,19 @@ _SYSTEM_ERRORS = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the ``prism`` command.
 
-    A user's mistake becomes one message and exit code 2; anything else that goes wrong is a bug
-    of ours and comes with a traceback.
+    A user's mistake becomes one message and exit code 2; anything else is a bug and comes with a
+    traceback.
 
     Args:
-        arguments: What was typed after ``prism``; default: that of this process.
+        arguments: Arguments after ``prism``; default: those of this process.
     """
-    # Idle OpenMP threads must not spin while the simulation's threads work; torch reads this once.
+    # Idle OpenMP threads must not spin while simulation threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         _dispatch(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # `prism info | head` is no error
+    except BrokenPipeError:  # `prism info | head` is not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except PrismError as error:
@@ -65,7 +65,7 @@ def _dispatch(words: list[str]) -> None:
         print(f"prism {__version__}")
         return
     try:
-        import tyro  # noqa: F401 - say so before a subcommand fails
+        import tyro  # noqa: F401 - fail early with a clear message
     except ImportError as error:
         raise missing_extra("The prism command", "cli", error) from error
     if words[0].startswith("--tyro-"):
@@ -100,7 +100,7 @@ def _fail(message: str) -> None:
 def _report_bug() -> None:
     traceback.print_exc()
     print(
-        "prism: this is a bug in prism, not a mistake of yours. Please report it with the "
+        "prism: this is a bug in prism, not your mistake. Please report it with the "
         "traceback above and the output of: prism info",
         file=sys.stderr,
     )

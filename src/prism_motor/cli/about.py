@@ -1,4 +1,4 @@
-"""``prism info`` and ``prism params``: versions for bug reports, parameter counts of the paper."""
+"""``prism info`` and ``prism params``: versions for bug reports, and parameter counts."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def info(json: bool = False) -> None:
 
 
 def params(json: bool = False) -> None:
-    """List every named network with its parameter count against the paper's.
+    """List every named network with its parameter count and the paper's.
 
-    Exits with status 1 if a count is off.
+    Exits with status 1 if a count differs.
 
     Args:
         json: Print JSON instead of a table.

@@ -1,4 +1,4 @@
-"""``prism campaign``: many runs from one file, as far as they are not done."""
+"""``prism campaign``: many runs from one file, resumed where they stopped."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from prism_motor.campaigns.config import Campaign
 
 _USAGE = """usage: prism campaign run FILE [OPTIONS]      run what is missing
-       prism campaign status FILE [OPTIONS]   show how far it is
+       prism campaign status FILE [OPTIONS]   show its progress
        prism campaign report FILE [OPTIONS]   write its page
 
-FILE is a TOML file, the folder of a campaign, or a campaign that prism comes with:
+FILE is a TOML file, the folder of a campaign, or a campaign shipped with prism:
 {names}."""
 
 
@@ -32,7 +32,7 @@ class CampaignOptions:
     """Which campaign."""
 
     file: Positional[str]
-    """A TOML file, the name of a campaign that prism comes with, or a campaign's folder."""
+    """A TOML file, the name of a campaign shipped with prism, or a campaign's folder."""
     preset: str | None = None
     """Preset to use instead of the file's."""
     out: Path | None = None
@@ -41,14 +41,14 @@ class CampaignOptions:
 
 @dataclass(frozen=True)
 class RunOptions(CampaignOptions):
-    """How a campaign is run."""
+    """How to run a campaign."""
 
     jobs: int | None = None
-    """Child processes at a time, one thread each; default: the number of cores."""
+    """Number of parallel jobs, with one thread each; default: the number of cores."""
     until: str | None = None
     """Start no new job after this time, e.g. 45m or 1h30m."""
     reuse: tuple[Path, ...] = ()
-    """Folders of other campaigns: their runs that are exactly what is wanted are copied."""
+    """Folders of other campaigns, whose runs are copied if all settings are the same."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class StatusOptions(CampaignOptions):
     """How the time left is estimated."""
 
     jobs: int | None = None
-    """Jobs at a time that the estimate counts with; default: the number of cores."""
+    """Number of parallel jobs to assume; default: the number of cores."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def campaign(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     """Run, watch or report a campaign; see ``prism campaign --help``.
 
     Args:
-        arguments: What was typed after ``prism campaign``.
-        plugins: Modules of the user, which become part of the runs' settings.
+        arguments: Arguments after ``prism campaign``.
+        plugins: User modules, which become part of the runs' settings.
     """
     from prism_motor.campaigns.files import library
 
@@ -88,7 +88,7 @@ def campaign(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
 
 
 def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
-    """Run what is missing of a campaign; what was cut goes on, what is done stays."""
+    """Run what is missing of a campaign; interrupted runs continue, finished ones stay."""
     from prism_motor.campaigns.runner import Runner
 
     seconds = None if options.until is None else parse_duration(options.until)
@@ -99,7 +99,7 @@ def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
     try:
         outcome = runner.run()
     except KeyboardInterrupt:
-        print(f"Stopped. Go on with: prism campaign run {folder}", file=sys.stderr)
+        print(f"Stopped. Continue with: prism campaign run {folder}", file=sys.stderr)
         raise
     print(f"{outcome.done} of {outcome.total} runs done.")
     if outcome.done == outcome.total:
@@ -107,13 +107,13 @@ def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
         return
     for name, why in outcome.failures.items():
         print(f"{name}: {why}", file=sys.stderr)
-    print(f"Go on with: prism campaign run {folder}", file=sys.stderr)
+    print(f"Continue with: prism campaign run {folder}", file=sys.stderr)
     if outcome.failures:
         sys.exit(1)
 
 
 def status(options: StatusOptions, plugins: Sequence[str] = ()) -> None:
-    """Show how far a campaign is: arms, seeds, evaluations, tuning, time left."""
+    """Show the progress of a campaign: arms, seeds, evaluations, tuning, time left."""
     from prism_motor.campaigns.status import describe_status
 
     found, folder = _find(options, plugins)
@@ -121,7 +121,7 @@ def status(options: StatusOptions, plugins: Sequence[str] = ()) -> None:
 
 
 def report(options: ReportOptions, plugins: Sequence[str] = ()) -> None:
-    """Write the page of a campaign: tables, curves, the tuning, and what is still missing."""
+    """Write the page of a campaign: tables, curves, tuning, and what is still missing."""
     from prism_motor.campaigns.files import report_campaign
 
     found, folder = _find(options, plugins)

@@ -1,4 +1,4 @@
-"""The subcommands of ``prism`` as a table: where each one is, and what it is for."""
+"""The table of subcommands of ``prism``: where each one is, and what it is for."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Command:
     group: str
     """Heading under which the help lists it."""
     help: str
-    """What it does, in a line."""
+    """What it does, in one line."""
     place: str
     """``module:function``."""
     raw: bool = False
-    """Whether the function takes what was typed as it is: its flags depend on other flags."""
+    """Whether the function gets unparsed arguments, because its flags depend on others."""
 
     def call(self, name: str, words: Sequence[str], plugins: Sequence[str]) -> None:
         """Run the command."""
@@ -37,36 +37,34 @@ class Command:
 _TRY, _TRAIN, _LOOK, _ROBOT, _ABOUT = (
     "Try it",
     "Train and evaluate",
-    "Find out what was learned",
+    "Analyse what was learned",
     "Robots, tasks and data",
     "About",
 )
 
 COMMANDS: dict[str, Command] = {
-    "demo": Command(
-        _TRY, "Train PRISM and an equal MLP to walk; ends with a page.", "showcase:demo"
-    ),
+    "demo": Command(_TRY, "Train PRISM and an MLP of equal size to walk.", "showcase:demo"),
     "play": Command(_TRY, "Watch trained policies walk, live in the browser.", "watch:play"),
-    "video": Command(_TRY, "Film a trained policy.", "watch:video"),
+    "video": Command(_TRY, "Record a video of a trained policy.", "watch:video"),
     "train": Command(_TRAIN, "Train a policy.", "train:train", raw=True),
     "eval": Command(_TRAIN, "Evaluate a trained policy.", "evaluate:evaluate", raw=True),
-    "campaign": Command(_TRAIN, "Many runs from one file.", "campaign:campaign", raw=True),
-    "report": Command(_TRAIN, "One page about all runs in a folder.", "runs:report"),
-    "archive": Command(_TRAIN, "Small records of runs, without weights.", "runs:archive"),
+    "campaign": Command(_TRAIN, "Do many runs from one file.", "campaign:campaign", raw=True),
+    "report": Command(_TRAIN, "Write a page about all runs in a folder.", "runs:report"),
+    "archive": Command(_TRAIN, "Copy runs without weights, to check results.", "runs:archive"),
     "replay": Command(_TRAIN, "Repeat an update that diverged.", "train:replay"),
-    "export": Command(_ROBOT, "A policy as files for a robot or for LeRobot.", "runs:export"),
+    "export": Command(_ROBOT, "Export a policy for a robot or for LeRobot.", "runs:export"),
     "sim2sim": Command(_ROBOT, "Run an exported policy in MuJoCo.", "watch:sim2sim"),
     "record": Command(_ROBOT, "Record demonstrations of a scripted expert.", "demos:demos"),
-    "libero": Command(_ROBOT, "Get LIBERO ready on this machine.", "libero:libero", raw=True),
+    "libero": Command(_ROBOT, "Set up LIBERO on this machine.", "libero:libero", raw=True),
     "physics": Command(_LOOK, "Learn physics from first-order signals.", "showcase:physics"),
-    "info": Command(_ABOUT, "Versions and devices, for bug reports.", "about:info"),
-    "params": Command(_ABOUT, "Parameter counts against the paper's.", "about:params"),
+    "info": Command(_ABOUT, "Print versions and devices, for bug reports.", "about:info"),
+    "params": Command(_ABOUT, "Compare parameter counts with the paper's.", "about:params"),
 }
 """Subcommands by name."""
 
 
 def all_commands() -> dict[str, Command]:
-    """Return all subcommands: those of the table, and one per study, a user's among them."""
+    """Return all subcommands: those of the table, and one per study, including custom ones."""
     from prism_motor.analysis.study import STUDIES
 
     studies = {
@@ -97,6 +95,6 @@ def describe() -> str:
     lines += [
         "",
         "prism COMMAND --help shows the options of a command; --plugin MODULE, with any command,",
-        "loads a module of yours first; prism --version prints the version.",
+        "loads your own module first; prism --version prints the version.",
     ]
     return "\n".join(lines)

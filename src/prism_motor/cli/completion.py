@@ -18,8 +18,8 @@ from prism_motor.domains import DOMAINS, Domain
 def complete(words: Sequence[str]) -> None:
     """Print or write a completion script for all of ``prism``.
 
-    Most commands are completed as they are. The flags of ``train`` and ``eval`` depend on what they
-    are given; the script knows those of every domain, with its default preset.
+    Most commands are completed directly. The flags of ``train`` and ``eval`` depend on what they
+    are given; the script includes those of every domain, with its default preset.
 
     Args:
         words: ``--tyro-print-completion SHELL``, or ``--tyro-write-completion SHELL FILE``.
@@ -40,7 +40,7 @@ def complete(words: Sequence[str]) -> None:
 
 
 def _train(domains: Mapping[str, Domain]) -> Callable[..., Any]:
-    """Return a function that takes the name of a domain, and its flags."""
+    """Return a function that takes the name of a domain and its flags."""
     import tyro
 
     options = [
@@ -59,7 +59,7 @@ def _train(domains: Mapping[str, Domain]) -> Callable[..., Any]:
 
 
 def _eval(domains: Mapping[str, Domain]) -> Callable[..., Any]:
-    """Return a function that takes a run, and the flags of all domains together."""
+    """Return a function that takes a run and the flags of all domains."""
     import tyro
 
     found: dict[str, Any] = {}

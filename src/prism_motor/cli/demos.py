@@ -23,17 +23,18 @@ def demos(
 ) -> None:
     """Record demonstrations of a scripted expert from random resets.
 
-    Only episodes that solve the task are kept; resets never meet the fixed initial states that
-    policies are evaluated from. When interrupted, the same command continues where it stopped.
+    Only episodes that solve the task are kept; resets never coincide with the initial states that
+    policies are evaluated from. After an interruption, the same command continues.
 
     Args:
         config: What to record.
         out: Folder of the dataset; default demos/SUITE-TASK.
-        workers: Processes that record; 0: this one.
+        workers: Number of processes that record; 0: this one.
     """
     from prism_motor._console import Progress
     from prism_motor.manipulation.tasks import find_task
 
+    # Resolve the task, and find what an earlier call has recorded.
     task = find_task(config.suite, config.task)
     config = replace(config, task=task.name)
     folder = out or Path("demos") / f"{config.suite}-{task.name}"
@@ -42,7 +43,8 @@ def demos(
     print(f"{folder}: {wanted} of {config.suite} {task.name}, '{task.instruction}'")
     there = len(collection.done)
     if there:
-        print(f"{there} of them {'is' if there == 1 else 'are'} there already.")
+        print(f"{there} of them {'is' if there == 1 else 'are'} already recorded.")
+    # Record, then write the dataset; Ctrl-C keeps the attempts.
     failed = 0
     try:
         with Progress("Demonstrations", config.episodes - there) as progress:

@@ -1,4 +1,4 @@
-"""``prism eval``: how a trained policy does, by a protocol that is the same for all."""
+"""``prism eval``: evaluate a trained policy by its domain's protocol."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from prism_motor.runs.shipped import writable
 
 _USAGE = """usage: prism eval RUN [--conditions NAMES] [--seeds NUMBERS] [OPTIONS]
 
-Evaluates the policy of a run folder, or one that comes with prism, and writes every episode to
-RUN/evaluations. A second call with the same checkpoint only does what is missing.
+Evaluates the policy of a run folder, or one shipped with prism, and writes every episode to
+RUN/evaluations. A second call with the same checkpoint only runs what is missing.
 prism eval RUN --help shows the options for that run. Conditions:
 {conditions}"""
 
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """Which policy is evaluated."""
+    """Which policy to evaluate."""
 
     checkpoint: int | None = None
     """Which checkpoint; default: the newest."""
     again: bool = False
-    """Repeat what is done already."""
+    """Repeat finished episodes."""
 
 
 def evaluate(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
@@ -34,10 +34,11 @@ def evaluate(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
 
     Args:
         arguments: What was typed after ``prism eval``.
-        plugins: Modules of the user, loaded already.
+        plugins: User modules, already loaded.
     """
     from prism_motor.train.evaluations import Evaluations
 
+    # Without a run, print the usage: the flags depend on the run's domain.
     words = list(arguments)
     if not words or words[0].startswith("-"):
         known = [f"  {name}: {', '.join(DOMAINS[name].conditions)}" for name in DOMAINS]
@@ -56,14 +57,16 @@ def evaluate(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     )
     changes = {key: tuple(v) if isinstance(v, list) else v for key, v in changes.items()}
     evaluation = replace(defaults, **changes)
+    # Find out what is missing.
     run = writable(Path(given))
     evaluations = Evaluations(run, evaluation, options.checkpoint)
     todo = {pair: evaluations.missing(*pair, options.again) for pair in evaluation.pairs}
     total = len(evaluation.pairs) * len(domain.episode_keys(evaluation))
     left = sum(len(keys) for keys in todo.values())
     if left < total:
-        print(f"{count(total - left, 'episode')} done already (--again repeats them).")
+        print(f"{count(total - left, 'episode')} already done (--again repeats them).")
     steps = {pair: evaluations.steps(keys) for pair, keys in todo.items()}
+    # Run it, one condition and seed at a time.
     noted = 0
     try:
         with Progress(config.arm, sum(steps.values()), unit="step") as progress:

@@ -1,4 +1,4 @@
-"""Flags from frozen dataclasses: every field is one, with its docstring as help."""
+"""Flags from frozen dataclasses: one per field, with the field's docstring as help."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parse(kind: type[T], arguments: Sequence[str], *, prog: str, description: st
 
     Args:
         kind: The dataclass.
-        arguments: What was typed after ``prog``.
+        arguments: Arguments after ``prog``.
         prog: The command.
         description: What it does.
     """
@@ -40,15 +40,15 @@ def parse_together(
     description: str,
     hidden: Collection[str] = (),
 ) -> tuple[Any, dict[str, Any]]:
-    """Parse the options of a command and the settings that it is about.
+    """Parse the options of a command together with settings.
 
     Args:
-        options: Dataclass of the command's own options, which come first in the help.
+        options: Dataclass of the command's options, which come first in the help.
         settings: A config; its values are the defaults.
-        arguments: What was typed.
+        arguments: The arguments.
         prog: The command.
         description: What it does.
-        hidden: Fields of the config that are no flags.
+        hidden: Fields of the config that are not flags.
 
     Returns:
         The options, and the settings that differ from their defaults by dotted key.
@@ -61,7 +61,7 @@ def parse_together(
 
 
 def combine(options: type[Any], settings: Any, hidden: Collection[str] = ()) -> type[Any]:
-    """Return a dataclass of a command's options and the settings that it is about, as flags."""
+    """Return a dataclass of a command's options and settings, for parsing."""
     import tyro
 
     flat, shown = tyro.conf.arg(name=""), _shown(settings, hidden)
@@ -76,7 +76,7 @@ def combine(options: type[Any], settings: Any, hidden: Collection[str] = ()) -> 
 
 
 def _shown(settings: Any, hidden: Collection[str]) -> Any:
-    """Return the part of some settings that is shown as flags."""
+    """Return the settings without hidden fields."""
     kind = _without(type(settings), hidden)
     names = [field.name for field in dataclasses.fields(kind)]
     return kind(**{name: getattr(settings, name) for name in names})
@@ -103,14 +103,14 @@ def _without(kind: type[Any], hidden: Collection[str]) -> type[Any]:
 
 
 def field_docs(kind: type[Any]) -> dict[str, str]:
-    """Return the docstring under every field of a dataclass, its bases included."""
+    """Return the docstrings under the fields of a dataclass, including its bases."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if not dataclasses.is_dataclass(base):
             continue
         try:
             (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        except (OSError, TypeError):  # typed at a prompt, or run from a path
+        except (OSError, TypeError):  # defined at a prompt
             continue
         assert isinstance(body, ast.ClassDef)
         for field, doc in zip(body.body, body.body[1:], strict=False):
@@ -125,12 +125,12 @@ def field_docs(kind: type[Any]) -> dict[str, str]:
 
 
 def rename(arguments: Sequence[str], names: Mapping[str, str], *, note: str = "") -> list[str]:
-    """Replace flags by other names of theirs.
+    """Rename flags.
 
     Args:
-        arguments: What was typed.
+        arguments: The arguments.
         names: New names by old ones.
-        note: What to print about each that was found, with ``{old}`` and ``{new}``; empty: nothing.
+        note: Message to print for each, with ``{old}`` and ``{new}``; empty for none.
     """
     import sys
 
@@ -147,7 +147,7 @@ def rename(arguments: Sequence[str], names: Mapping[str, str], *, note: str = ""
 
 
 def take(arguments: list[str], flag: str) -> list[str]:
-    """Remove a flag that may stand anywhere, any number of times, and return its values."""
+    """Remove all occurrences of a flag and return its values."""
     values = []
     while True:
         place = next(

@@ -1,4 +1,4 @@
-"""``prism libero``: get LIBERO ready on this machine."""
+"""``prism libero``: set up LIBERO on this machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def libero(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     """Prepare LIBERO, or check whether it is ready.
 
     Args:
-        arguments: What was typed after ``prism libero``.
-        plugins: Modules of the user, loaded already.
+        arguments: Arguments after ``prism libero``.
+        plugins: User modules, already loaded.
     """
     import tyro
 
@@ -21,11 +21,11 @@ def libero(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
 
 
 def prepare(assets: Path | None = None) -> None:
-    """Write LIBERO's config file and get its assets; asks nothing.
+    """Write LIBERO's config file and get its assets, without prompts.
 
     Args:
         assets: An archive (.tar, .tar.gz, .tar.xz, .zip) or a folder of LIBERO's assets; default:
-            what is there already, else the hub.
+            existing assets, else the hub.
     """
     from prism_motor.manipulation.suites.libero.preparation import prepare as prepare_libero
 

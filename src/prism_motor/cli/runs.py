@@ -1,4 +1,4 @@
-"""``prism export``, ``prism archive`` and ``prism report``: what comes of run folders."""
+"""``prism export``, ``prism archive`` and ``prism report``: outputs from run folders."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def export(
     out: Path | None = None,
     checkpoint: int | None = None,
 ) -> None:
-    """Write the policy of a run as files that others can use.
+    """Export the policy of a run for use outside of prism.
 
     A walking policy becomes ONNX, with its contract, the robot's model and a runner. A handling
-    policy becomes a pretrained folder of LeRobot, for --policy.path of its commands.
+    policy becomes a LeRobot pretrained folder, for --policy.path of its commands.
 
     Args:
-        run: The run folder, or the name of a policy that comes with prism.
-        out: Folder to write; default: RUN/export, for handling RUN/pretrained. An export that is
-            there is replaced.
+        run: The run folder, or the name of a policy shipped with prism.
+        out: Output folder; default: RUN/export, for handling RUN/pretrained. An existing export
+            is replaced.
         checkpoint: Which checkpoint; default: the newest.
     """
     from prism_motor.domains import open_run
@@ -34,13 +34,13 @@ def export(
 
 
 def archive(folder: Positional[Path], out: Path) -> None:
-    """Copy what checks a result: settings, provenance, curves, every evaluated episode, analyses.
+    """Copy what is needed to check results: settings, provenance, curves, episodes, analyses.
 
-    Weights, videos and logs stay behind. ``prism report`` works on the copy as on the runs.
+    Weights, videos and logs are left out. ``prism report`` works on the copy as on the runs.
 
     Args:
         folder: A run, a campaign, or any folder of them.
-        out: Folder of the records.
+        out: Output folder.
     """
     from prism_motor.runs.records import write_records
 
@@ -57,7 +57,7 @@ def report(
 ) -> None:
     """Write a page about all runs in a folder: what they show, tables, curves, videos, provenance.
 
-    Beside the page go its numbers (.json) and its tables (.md).
+    Its numbers (.json) and tables (.md) are written next to it.
 
     Args:
         folder: Where to look for run folders, at any depth.

@@ -1,4 +1,4 @@
-"""``prism demo`` and ``prism physics``: something to see without a run of one's own."""
+"""``prism demo`` and ``prism physics``: something to see without your own runs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def demo(out: Path = Path("outputs/demo"), updates: int = 300) -> None:
-    """Train PRISM and an MLP of equal size to walk, evaluate and film them (8 minutes, two cores).
+    """Train PRISM and an MLP of equal size to walk, with videos (8 minutes on two cores).
 
-    A second call goes on where the first one ended, and only shows what is done.
+    A second call continues where the first one stopped.
 
     Args:
         out: Folder for runs, videos and the page.
-        updates: Updates of each policy, about one per second.
+        updates: Updates per policy, about one per second.
     """
     from prism_motor._checks import check_size
     from prism_motor.campaigns.demo import DemoConfig, run_demo
@@ -27,7 +27,7 @@ def demo(out: Path = Path("outputs/demo"), updates: int = 300) -> None:
         report = run_demo(config, out, shlex.join(words))
     except KeyboardInterrupt:
         print(
-            f"\nStopped. The same command goes on from here: {shlex.join(words)}", file=sys.stderr
+            f"\nStopped. The same command continues from here: {shlex.join(words)}", file=sys.stderr
         )
         raise
     for chapter in report.chapters:
@@ -46,7 +46,7 @@ def physics(
 
     Args:
         out: Output folder for results.json, figure.png and index.html. A second run with the same
-            settings goes on where the first one ended.
+            settings continues where the first one stopped.
         seeds: Reported seeds per arm, at least 2; default: 5 (2 with --quick).
         arms: Which arms to compare, e.g. mlp-matched prism; default: all.
         quick: Only check that everything works; the numbers mean nothing.
@@ -65,7 +65,7 @@ def physics(
         page = run_physics(config, out, shlex.join(command))
     except KeyboardInterrupt:
         print(
-            f"\nInterrupted. Finished runs are kept in {out}; the same command goes on from there.",
+            f"\nInterrupted. Finished runs are kept in {out}; the same command continues.",
             file=sys.stderr,
         )
         raise

@@ -13,20 +13,20 @@ from prism_motor.cli.flags import parse_together
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """What is studied."""
+    """What to study."""
 
     out: Path | None = None
-    """Where to write; default: FIRST RUN/analysis/NAME."""
+    """Output folder; default: FIRST RUN/analysis/NAME."""
     checkpoint: int | None = None
     """Which checkpoint; default: the newest."""
 
 
 def study(name: str, arguments: Sequence[str]) -> None:
-    """Run the study of a command; the runs, which come first, decide which one it is.
+    """Run the study of a command; the runs, which come first, determine its domain.
 
     Args:
         name: Name of the command.
-        arguments: What was typed after it.
+        arguments: Arguments after it.
     """
     flags = next((i for i, word in enumerate(arguments) if word.startswith("-")), len(arguments))
     runs = [Path(word) for word in arguments[:flags]]

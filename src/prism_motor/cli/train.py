@@ -1,4 +1,4 @@
-"""``prism train``: any domain, in a run folder that can be trusted."""
+"""``prism train``: train a policy of any domain in a run folder."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from prism_motor.cli.flags import parse, parse_together, peek, rename
 from prism_motor.domains import DOMAINS, Domain, domain_of
 
 HIDDEN = ("kind", "plugins")
-"""Settings of a run that are given in other ways."""
+"""Settings of a run that are not flags."""
 
 _USAGE = """usage: prism train DOMAIN [--preset NAME] [--arm NAME] [--seed N] [OPTIONS]
        prism train --config FILE [OPTIONS]   repeat a run from its config.json, bit for bit
-       prism train --resume RUN [OPTIONS]    go on with a run from its newest checkpoint
+       prism train --resume RUN [OPTIONS]    resume a run from its newest checkpoint
 
 Domains: {domains}
-prism train DOMAIN --help shows all settings of a run; those of the preset that is given are the
+prism train DOMAIN --help shows all settings of a run; those of the given preset are the
 defaults."""
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """How a run is trained."""
+    """How to train a run."""
 
     out: Path | None = None
     """Run folder; default: runs/NAME, named by preset, arm and seed."""
     config: Path | None = None
     """Repeat the run of this config.json; other options change its settings."""
     label: str | None = None
-    """What the arm is called in tables; default: its name."""
+    """Name of the arm in tables; default: the arm's."""
     processes: int = 1
     """Data-parallel processes on this machine (or use torchrun); they share each update."""
     video_every: int | None = None
-    """Film the policy every so many updates, as RUN/videos/UPDATE.mp4."""
+    """Record a video every this many updates, as RUN/videos/UPDATE.mp4."""
 
 
 @dataclass(frozen=True)
 class ResumeOptions:
-    """How a run goes on; all of its settings are its own."""
+    """How to resume a run, which keeps its settings."""
 
     resume: Path
     """The run folder."""
     updates: int | None = None
-    """New total of updates, to train longer than planned."""
+    """New total number of updates, to train longer than planned."""
     processes: int = 1
-    """As many data-parallel processes as before."""
+    """Number of data-parallel processes; must be the same as before."""
     video_every: int | None = None
-    """Film the policy every so many updates, as RUN/videos/UPDATE.mp4."""
+    """Record a video every this many updates, as RUN/videos/UPDATE.mp4."""
 
 
 def train(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     """Train a policy; see ``prism train --help``.
 
     Args:
-        arguments: What was typed after ``prism train``.
-        plugins: Modules of the user, which become part of the run's settings.
+        arguments: Arguments after ``prism train``.
+        plugins: User modules, which become part of the run's settings.
     """
     words = list(arguments)
     named = words.pop(0) if words and not words[0].startswith("-") else None
@@ -104,7 +104,7 @@ def _from_preset(
         f"{', '.join(domain.arms)}.",
         hidden=HIDDEN,
     )
-    changes.pop("arm", None)  # a former name of it
+    changes.pop("arm", None)  # given by a former name
     seed = changes.pop("seed", defaults.seed)
     changes = {"threads": cores, **changes}
     settings = domain.make_config(preset, arm, seed=seed, name=options.label, overrides=changes)
@@ -122,12 +122,12 @@ def _from_file(
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from error
     except ValueError as error:
-        raise InputError(f"{file} is no JSON: {error}.") from error
+        raise InputError(f"{file} is not JSON: {error}.") from error
     if not isinstance(data, dict):
-        raise InputError(f"{file} holds no settings by name, but {type(data).__name__}.")
+        raise InputError(f"{file} should hold a table of settings, not {type(data).__name__}.")
     domain = domain_of(data)
     if named is not None and DOMAINS[named] is not domain:
-        raise InputError(f"{file} is of {domain.name}, not of {named}.")
+        raise InputError(f"{file} is for {domain.name}, not for {named}.")
     defaults = domain.read_config(data, str(file))
     options, changes = parse_together(
         TrainOptions,
@@ -140,8 +140,8 @@ def _from_file(
     for key in ("preset", "arm"):
         if key in changes:
             raise InputError(
-                f"--{key} cannot be changed with --config, which has all that follows from it. "
-                f"Leave --config out; --label gives the arm another name."
+                f"--{key} cannot be changed with --config, whose other settings depend on it. "
+                "Remove --config; --label gives the arm another name."
             )
     settings = apply_overrides(defaults, changes)
     if options.label is not None:
@@ -161,7 +161,7 @@ def _resume(words: list[str], domain: Domain | None) -> None:
         ResumeOptions,
         _present_names(found, words),
         prog="prism train",
-        description="Go on with a run from its newest checkpoint. All of its settings are its own.",
+        description="Resume a run from its newest checkpoint, with its settings.",
     )
     _launch(found, None, options.resume, options)
 
@@ -181,14 +181,14 @@ def _present_names(domain: Domain, words: list[str]) -> list[str]:
 
 
 def _number(text: str | None) -> int:
-    """Read a number for the defaults; what is wrong with it is said when all flags are parsed."""
+    """Read a number for the defaults; errors are reported when all flags are parsed."""
     return int(text) if text is not None and text.isdigit() else 1
 
 
 def _launch(
     domain: Domain, settings: Any, path: Path, options: TrainOptions | ResumeOptions
 ) -> None:
-    """Check what can be checked now, then train here or in several processes."""
+    """Check the options, then train in this process or in several."""
     from prism_motor.runs import to_dict
     from prism_motor.train.distributed import current_rank, launch
 
@@ -209,7 +209,7 @@ def _launch(
 def run_training(
     config: dict[str, Any] | None, path: Path, updates: int | None, video_every: int | None
 ) -> None:
-    """Train in this process: a new run, or without a config go on with the one at ``path``."""
+    """Train in this process: a new run or, without a config, resume the one at ``path``."""
     from prism_motor._console import Progress
     from prism_motor.runs.layout import TENSORBOARD, VIDEOS
     from prism_motor.train import session
@@ -225,15 +225,19 @@ def run_training(
         else:
             run, trainer = session.resume(path, updates, rank)
             domain = domain_of(run.config)
+        # Only the main process prints and listens.
         total = updates or trainer.config.updates
         if not rank.is_main:
             session.train(run, trainer, total, rank=rank)
             return
         if trainer.updates >= total:
-            print(f"{path} has had its {count(total, 'update')}; give a larger --updates to go on.")
+            print(
+                f"{path} already has {count(total, 'update')}; use a larger --updates to continue."
+            )
             return
         team = f"{count(rank.world_size, 'process', 'processes')} x "
         print(f"{path}: {domain.summary(trainer)}, {team}{count(trainer.config.threads, 'thread')}")
+        # Train, telling all listeners about every row of metrics.
         board = TensorBoard(run.path / TENSORBOARD, trainer.updates)
         try:
             with Progress("", total, done=trainer.updates, unit="update") as progress:
@@ -252,7 +256,7 @@ def run_training(
             more = f" --processes {rank.world_size}" if rank.world_size > 1 else ""
             more += f" --video-every {video_every}" if video_every else ""
             print(
-                f"\nInterrupted after {count(trainer.updates, 'update')}; go on with: "
+                f"\nInterrupted after {count(trainer.updates, 'update')}; continue with: "
                 f"prism train --resume {path}{more}",
                 file=sys.stderr,
             )
@@ -268,7 +272,7 @@ def run_training(
 
 
 def replay(dump: Positional[Path]) -> None:
-    """Repeat the update that diverged, from the dump that was written for it.
+    """Repeat an update that diverged, from its dump.
 
     Args:
         dump: RUN/nonfinite/STEP.

@@ -1,4 +1,4 @@
-"""``prism play``, ``prism video`` and ``prism sim2sim``: policies to look at."""
+"""``prism play``, ``prism video`` and ``prism sim2sim``: watch policies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from prism_motor.locomotion.video import Film
 
 SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
-"""What is played if nothing is given: a plain and a polynomial policy of equal size."""
+"""Default policies to play: a plain and a polynomial one of equal size."""
 
 
 def play(
@@ -29,16 +29,16 @@ def play(
     seconds: float | None = None,
     primitives: bool = False,
 ) -> None:
-    """Watch one policy, or two side by side, live in the browser: command, push, load them.
+    """Watch one policy, or two side by side, live in the browser; command, push and load them.
 
     Args:
         runs: One or two run folders or names of shipped policies; default: the shipped pair.
         command: Forward and sideways velocity (m/s) and yaw rate (rad/s) to start with, or task
             for commands as in training.
-        host: Address to listen on; the default is reachable from this machine alone.
+        host: Address to listen on; the default is reachable only from this machine.
         port: Port to listen on; the next free one if it is taken.
-        seconds: Stop after this time; default: go on until Ctrl-C.
-        primitives: Draw simple shapes even where a package with meshes of the robot is installed.
+        seconds: Stop after this time; default: run until Ctrl-C.
+        primitives: Draw simple shapes even if a package with meshes of the robot is installed.
     """
     from prism_motor.viewer.app import App, find_port
     from prism_motor.viewer.loading import load_walkers
@@ -52,7 +52,7 @@ def play(
     app = App(session, products, host=host, port=free, primitives=primitives)
     taken = f" (port {port} is in use)" if port not in (0, app.port) else ""
     try:
-        print(f"Open {app.url} in a browser{taken}; Ctrl-C ends.", flush=True)
+        print(f"Open {app.url} in a browser{taken}; stop with Ctrl-C.", flush=True)
         app.run(seconds)
     except KeyboardInterrupt:
         print()
@@ -67,7 +67,7 @@ def _shipped() -> tuple[Path, ...]:
     pair = tuple(Path(name) for name in SHIPPED_PAIR if name in known)
     if not pair:
         raise InputError(
-            "No policy comes with this version of prism. Give a run folder of your own: "
+            "No policies ship with this version of prism. Give your own run folder: "
             "prism play RUN, or two to compare them."
         )
     return pair
@@ -85,19 +85,19 @@ def video(
     checkpoint: int | None = None,
     primitives: bool = False,
 ) -> None:
-    """Film a trained policy, with its command and its measured velocity in the picture.
+    """Record a video of a trained policy, with its command and measured velocity.
 
     Args:
-        run: The run folder, or the name of a policy that comes with prism.
+        run: The run folder, or the name of a policy shipped with prism.
         out: An .mp4 or .gif file; default: RUN/videos/CHECKPOINT-CONDITION.mp4.
-        seconds: Length.
+        seconds: Length of the video.
         command: Forward and sideways velocity (m/s) and yaw rate (rad/s), or random.
         condition: One of nominal, low-friction, payload, pushes, training.
-        width: Pixels.
-        height: Pixels.
+        width: Width in pixels.
+        height: Height in pixels.
         seed: Seed of the initial state and of random commands.
         checkpoint: Which checkpoint; default: the newest.
-        primitives: Draw simple shapes even where a package with meshes of the robot is installed.
+        primitives: Draw simple shapes even if a package with meshes of the robot is installed.
     """
     from prism_motor.locomotion.policy import load_policy
     from prism_motor.locomotion.video import Film, VideoConfig
@@ -134,10 +134,10 @@ def sim2sim(
     """Run an exported policy in MuJoCo without any of the training code.
 
     Args:
-        export: The folder that prism export wrote.
+        export: The folder written by prism export.
         seconds: Length of the episode.
         seed: Seed of start pose and commands.
-        command: Forward and sideways velocity (m/s) and heading (rad) to hold; default: drawn as
+        command: Forward and sideways velocity (m/s) and heading (rad) to hold; default: random, as
             in training.
     """
     from prism_motor.export import runner

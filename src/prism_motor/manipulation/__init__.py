@@ -1,4 +1,4 @@
-"""Arms that handle things: suites behind one interface, experts, demonstrations, policies."""
+"""Robot manipulation: suites behind one interface, experts, demonstrations and policies."""
 
 from typing import TYPE_CHECKING
 

@@ -1,14 +1,14 @@
 """Compliance at execution time: the MCC baselines, which make any policy yield to forces.
 
-The force that the hand exerts is either told by the simulator or estimated from the torques of the
-arm, which moves by ``M ddq + bias = tau + passive + J^T f_world``, where ``f_world`` is what the
-world does to the hand. What the hand does to the world, ``f = -f_world``, then follows from
+The force that the hand exerts is either read from the simulator or estimated from the torques of
+the arm, which obeys ``M ddq + bias = tau + passive + J^T f_world``, where ``f_world`` is the force
+of the world on the hand. The force of the hand on the world, ``f = -f_world``, then follows from
 
     tau - bias = J^T f + M ddq - passive
 
-At rest the last two terms vanish but for dry friction, which hides up to its own torque in every
-joint; in motion they are read as force: acceleration as inertia, joint damping as drag. A force
-that does not act at the end effector brings a moment with it, part of which is read as force too.
+At rest the last two terms vanish except for dry friction, which can hide as much torque in every
+joint; in motion they are mistaken for force: acceleration as inertia, joint damping as drag. A
+force that does not act at the end effector adds a moment, part of which is mistaken for force too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Array, Environment, Physics
 
 SOURCES = ("actuators", "contacts")
-"""Where the force comes from: what the arm feels, or what only a simulator knows."""
+"""Sources of the force: the arm's torques, or contacts that only a simulator knows."""
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class ComplianceConfig:
     """How the executed translation yields to the force at the hand."""
 
     source: str = "actuators"
-    """``actuators``: estimated from the torques of the arm; ``contacts``: told by the simulator."""
+    """``actuators``: estimated from the torques of the arm; ``contacts``: from the simulator."""
     gain: float = 0.015
     """Change of the action per newton, k_f."""
     delay: int = 2
-    """Control steps that the force is late, d."""
+    """Delay of the force in control steps, d."""
     smoothing: float = 0.90
-    """Share of the past in the moving average of the force."""
+    """Weight of the past in the moving average of the force."""
     noise: float = 0.15
-    """Standard deviation of the noise on every component of the force, N; before the average."""
+    """Standard deviation of the noise on each component of the force, N; before averaging."""
     damping: float = 1e-4
-    """Added to the diagonal of J J^T, epsilon; of no use with ``contacts``."""
+    """Added to the diagonal of J J^T, epsilon; unused with ``contacts``."""
     clip: float = 0.05
-    """Largest change of every component of the action."""
+    """Largest change to each component of the action."""
 
     def __post_init__(self) -> None:
         check_choice("compliance source", self.source, SOURCES)
@@ -78,20 +78,20 @@ COMPLIANCE = {
 
 
 def find_compliance(name: str) -> ComplianceConfig:
-    """Return a baseline by name, or what ``prism compliance`` chose and wrote to a file."""
+    """Return a baseline by name, or the tuned one from a file of ``prism compliance``."""
     if not name.endswith(".json"):
         return COMPLIANCE[check_choice("compliance baseline", name, COMPLIANCE)]
     try:
         return from_dict(ComplianceConfig, json.loads(Path(name).read_text())["chosen"], where=name)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
-            f"{name} holds no settings of prism compliance: {error}. Give such a file, or one of "
+            f"{name} is not a file of prism compliance: {error}. Give such a file, or one of "
             f"{', '.join(COMPLIANCE)}."
         ) from error
 
 
 def compliance_label(name: str) -> str:
-    """Return what tables and files call a baseline: its name, or that of the tuned one."""
+    """Return the label of a baseline in tables and file names."""
     config = find_compliance(name)
     if name in COMPLIANCE:
         return name
@@ -104,7 +104,7 @@ def exerted_force(jacobian: Array, torques: Array, damping: float = 1e-4) -> Arr
 
     Args:
         jacobian: Of the end effector's position (3 x joints).
-        torques: Of the joints, without what gravity and motion ask for, N m.
+        torques: Of the joints, minus those needed for gravity and motion, N m.
         damping: Keeps the force finite where the arm is stretched out.
     """
     check_joints(jacobian)
@@ -113,31 +113,31 @@ def exerted_force(jacobian: Array, torques: Array, damping: float = 1e-4) -> Arr
 
 
 def check_joints(jacobian: Array) -> None:
-    """Raise unless an arm has joints whose torques show forces."""
+    """Raise unless an arm has joints whose torques reveal forces."""
     if not jacobian.size:
         raise InputError(
             "The force cannot be estimated: this arm has no actuated joints (a mocap body moves "
-            "it). Take mcc-oracle, or a simulator with joints, e.g. LIBERO."
+            "it). Use mcc-oracle, or a simulator with joints, e.g. LIBERO."
         )
 
 
 def estimated_force(physics: Physics, damping: float = 1e-4) -> Array:
-    """Estimate what the hand exerts on the world from the actuators, N (3)."""
+    """Estimate the force of the hand on the world from the actuators, N (3)."""
     torques = physics.joint_torques - physics.bias_torques
     return exerted_force(physics.jacobian[:3], torques, damping)
 
 
 def contact_force(physics: Physics) -> Array:
-    """Return what the hand exerts on the world by its contacts, N (3)."""
+    """Return the force of the hand on the world from its contacts, N (3)."""
     return -physics.contact_force
 
 
 class ComplianceCorrector:
-    """``a[:3] - clip(k_f f_{t-d})``, where f is what the hand exerts on the world.
+    """``a[:3] - clip(k_f f_{t-d})``, where f is the force of the hand on the world.
 
-    Pressing on a table, f points down and the action is raised. Every step the force is measured,
-    noise is added, and the moving average is updated; the average of d steps ago is used, and
-    nothing in the first d steps. Call :meth:`reset` before every episode.
+    When the hand presses on a table, f points down and the action is raised. At every step the
+    force is measured, noise is added and the moving average is updated; the correction uses the
+    average from d steps ago, so the first d steps have none. Call :meth:`reset` before an episode.
 
     Args:
         config: The baseline.
@@ -151,7 +151,7 @@ class ComplianceCorrector:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Forget the past; the noise of the episode follows from ``seed``."""
+        """Start a new episode, whose noise depends only on ``seed``."""
         self._rng = np.random.default_rng(seed)
         self._average: Array = np.zeros(3)
         self._late: deque[Array] = deque([np.zeros(3)] * self.config.delay)
@@ -161,7 +161,7 @@ class ComplianceCorrector:
         """Return the action to execute; only its first three components change.
 
         Args:
-            action: What the policy wants; the first three components move the end effector along
+            action: The policy's action; the first three components move the end effector along
                 the axes of the world.
             physics: Measured now, before the action.
         """
@@ -176,17 +176,17 @@ class ComplianceCorrector:
         self.force = self._late.popleft()
         change = np.clip(config.gain * self.force, -config.clip, config.clip)
         executed = np.array(action)
-        # Clipped before as well: an action beyond the range must not swallow the change.
+        # Clip first, so that an action out of range does not cancel the correction.
         executed[:3] = np.clip(np.clip(executed[:3], -1, 1) - change, -1, 1)
         return executed
 
 
 def make_corrector(name: str, environment: Environment) -> ComplianceCorrector:
-    """Return a baseline by name, or say why it cannot work in an environment.
+    """Return a baseline by name, or raise if it cannot work in an environment.
 
     Args:
         name: One of :data:`COMPLIANCE`, or a file of ``prism compliance``.
-        environment: Where it will act; it is reset.
+        environment: Where it will act; gets reset.
     """
     config = find_compliance(name)
     if config.source == "actuators":
@@ -197,17 +197,17 @@ def make_corrector(name: str, environment: Environment) -> ComplianceCorrector:
 
 @dataclass(frozen=True)
 class ComplianceGrid:
-    """Values that are tried, every combination of them."""
+    """Values to try, in every combination."""
 
     gain: tuple[float, ...] = (0.005, 0.015, 0.045)
     """Change of the action per newton."""
     smoothing: tuple[float, ...] = (0.8, 0.9)
-    """Share of the past in the moving average."""
+    """Weight of the past in the moving average."""
     clip: tuple[float, ...] = (0.05,)
-    """Largest change of every component of the action."""
+    """Largest change to each component of the action."""
 
     def candidates(self, base: ComplianceConfig) -> list[ComplianceConfig]:
-        """Return all settings; delay and noise are no choice and stay those of the base."""
+        """Return all settings; delay and noise are given and stay those of the base."""
         return [
             replace(base, gain=gain, smoothing=smoothing, clip=clip)
             for gain, smoothing, clip in product(self.gain, self.smoothing, self.clip)
@@ -216,7 +216,7 @@ class ComplianceGrid:
 
 @dataclass(frozen=True)
 class ComplianceTrial:
-    """What one setting did on the validation split."""
+    """The result of one setting on the validation split."""
 
     config: ComplianceConfig
     """The setting."""
@@ -225,13 +225,13 @@ class ComplianceTrial:
     successes: int
     """Episodes that solved the task."""
     impulse: float | None
-    """Mean contact impulse of the successful episodes with contact, N s; none without any."""
+    """Mean contact impulse of successful episodes with contact, N s; ``None`` without any."""
 
 
 def choose_trial(trials: Sequence[ComplianceTrial]) -> ComplianceTrial:
-    """Return the setting with most successes, of equal ones that with the least impulse.
+    """Return the setting with the most successes; ties go to the lowest impulse.
 
-    Of settings that are equal in both the first wins; an impulse that is not known loses.
+    If both are equal, the first wins; an unknown impulse loses.
     """
     if not trials:
         raise InputError("A sweep needs at least one setting.")

@@ -11,28 +11,28 @@ from prism_motor.train.config import EvaluationConfig, RunConfig
 
 @dataclass(frozen=True)
 class HandlingTask:
-    """What is learned, and the sizes that a policy for it has; 0 until the task is looked at."""
+    """The task and the input and output sizes of its policies; 0 until read from the task."""
 
     suite: str = "metaworld"
     """Benchmark that the task comes from."""
     name: str = "reach-v3"
     """Name or number of the task in its suite."""
     state: int = 0
-    """Values of proprioception; found out from the task."""
+    """Size of the proprioceptive state; read from the task."""
     objects: int = 0
-    """Values of object poses; found out from the task."""
+    """Size of the object poses; read from the task."""
     action: int = 0
-    """Values of an action; found out from the task."""
+    """Size of an action; read from the task."""
     cameras: tuple[str, ...] = ()
-    """Cameras that the policy sees; none when it sees object poses. Found out from the task."""
+    """Cameras of the policy; none if it uses object poses. Read from the task."""
 
 
 @dataclass(frozen=True)
 class ConditionerConfig:
-    """What stands in the proprioceptive pathway: the only thing in which arms differ."""
+    """The proprioceptive pathway: the only difference between arms."""
 
     kind: str = "prism"
-    """linear (LeRobot's own, untouched), mlp or prism; the arm decides."""
+    """linear (LeRobot's, unmodified), mlp or prism; set by the arm."""
     degree: int = 2
     """Polynomial degree of prism."""
     latent: int = 256
@@ -40,7 +40,7 @@ class ConditionerConfig:
     interaction: str = "gated"
     """Interaction layer of prism: gated, product, ..."""
     mlp_size: str = "matched"
-    """matched (as many parameters as prism) or large; the arm decides."""
+    """matched (as many parameters as prism) or large; set by the arm."""
 
     def __post_init__(self) -> None:
         check_choice("conditioner", self.kind, ("linear", "mlp", "prism"))
@@ -54,7 +54,7 @@ class NetworkConfig:
     """Diffusion Policy, the same for every arm."""
 
     inputs: str = "images"
-    """What the policy sees beside proprioception: images, or objects (their poses)."""
+    """Input besides proprioception: images, or objects (their poses)."""
     image_size: int = 128
     """Side of the images, pixels."""
     encoder: str = "resnet18"
@@ -62,13 +62,13 @@ class NetworkConfig:
     widths: tuple[int, ...] = (128, 256, 512)
     """Channels of the U-Net."""
     observation_steps: int = 2
-    """Observations that the policy looks at."""
+    """Number of recent observations that the policy uses."""
     horizon: int = 16
-    """Actions that are denoised together."""
+    """Number of actions denoised together."""
     action_steps: int = 8
-    """Actions that are executed of them."""
+    """Number of those actions that are executed."""
     noise_steps: int = 100
-    """Steps of the diffusion process in training."""
+    """Diffusion steps in training."""
     inference_steps: int = 10
     """Denoising steps when acting."""
 
@@ -89,18 +89,18 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """AdamW with warm-up and a cosine to zero."""
+    """AdamW with warm-up and cosine decay to zero."""
 
     learning_rate: float = 1e-4
-    """Highest learning rate."""
+    """Peak learning rate."""
     weight_decay: float = 1e-6
     """Weight decay; gates, biases and norms of the conditioner have none."""
     betas: tuple[float, float] = (0.95, 0.999)
     """Decay of the moments."""
     warmup: int = 500
-    """Updates until the highest learning rate."""
+    """Updates until the peak learning rate."""
     gradient_norm: float = 10.0
-    """Largest norm of the gradient."""
+    """Gradients are clipped to this norm."""
 
     def __post_init__(self) -> None:
         if self.learning_rate <= 0:
@@ -117,7 +117,7 @@ class ManipulationConfig(RunConfig):
     task: HandlingTask = field(default_factory=HandlingTask)
     """The task."""
     demos: str = ""
-    """Folder of the demonstrations, or their name on the hub; default: demos/SUITE-TASK."""
+    """Folder or hub name of the demonstrations; default: demos/SUITE-TASK."""
     conditioner: ConditionerConfig = field(default_factory=ConditionerConfig)
     """The arm."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -125,19 +125,19 @@ class ManipulationConfig(RunConfig):
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     """The learner."""
     episodes: int | None = None
-    """How many of the demonstrations are used; default: all."""
+    """Number of demonstrations to use; default: all."""
     batch: int = 64
     """Samples per update."""
     updates: int = 20_000
-    """Training updates in all."""
+    """Total number of training updates."""
     device: str = "cpu"
-    """Where torch computes: cpu, cuda, ..."""
+    """Torch device: cpu, cuda, ..."""
     log_every: int = 20
-    """Updates between two rows of metrics."""
+    """Updates per row of metrics."""
     checkpoint_every: int = 10_000
     """Updates between checkpoints."""
     keep_checkpoints: int = 2
-    """How many of the newest checkpoints are kept."""
+    """Number of most recent checkpoints to keep."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,20 +154,20 @@ class HandlingEvaluation(EvaluationConfig):
     seeds: tuple[int, ...] = (101,)
     """Evaluation seeds."""
     episodes: int = 20
-    """Fixed initial states per seed, the first ones."""
+    """Number of fixed initial states per seed, from the first."""
     corrector: str = "none"
-    """What changes actions at execution time, a baseline of the paper: mcc-sensorless, mcc-oracle,
+    """Correction of actions at execution time, a baseline of the paper: mcc-sensorless, mcc-oracle,
     or a compliance.json of prism compliance."""
     stiffness: float | None = None
-    """Kp of LIBERO's controller, for every arm; the paper has 50. Default: LIBERO's own, 150."""
+    """Kp of LIBERO's controller; the paper uses 50. Default: LIBERO's 150."""
     linger: int = 0
-    """Steps to go on after success; they count in traces only."""
+    """Steps to continue after success; only traces include them."""
     videos: int = 0
-    """How many of the first episodes to film, as RUN/videos/*.mp4."""
+    """Number of episodes to record on video, from the first, as RUN/videos/*.mp4."""
     traces: bool = False
-    """Whether force, motion and action of every step are written, as .npz files."""
+    """Whether to write force, motion and action of every step as .npz files."""
     workers: int = 0
-    """Processes that run episodes; 0: this one. One that crashes costs its episode a second try."""
+    """Processes that run episodes; 0: this one. After a crash, the episode is tried again."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

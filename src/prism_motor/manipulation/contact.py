@@ -1,4 +1,4 @@
-"""What happens when a hand touches something: traces of episodes, and the numbers made of them.
+"""Contact of the hand with its surroundings: traces of episodes, and their measures.
 
 F is the largest norm of the contact force on any one body of the hand, v the velocity and x the
 position of the end effector, all at the end of a control step; t_c is the first step with
@@ -16,7 +16,7 @@ from prism_motor._checks import InputError
 from prism_motor.manipulation.environment import Array, Physics
 
 THRESHOLD = 5.0
-"""Force from which on the hand counts as touching something, N."""
+"""Force that counts as contact, N."""
 
 BEFORE, AFTER = 8, 8
 """Control steps shown before and after the first contact."""
@@ -29,11 +29,11 @@ class ContactTrace:
     control_seconds: float
     """Time of one step."""
     actions: Array
-    """What was executed (T x actions), after any correction."""
+    """Executed actions (T x actions), after any correction."""
     position: Array
     """End effector (T x 3)."""
     displacement: Array
-    """How far the end effector moved during the step (T x 3)."""
+    """Displacement of the end effector during the step (T x 3)."""
     velocity: Array
     """End effector, linear (T x 3)."""
     force: Array
@@ -46,7 +46,7 @@ class ContactTrace:
 
     @property
     def time(self) -> Array:
-        """Time at the end of every step since the episode began, s (T)."""
+        """Time since the start of the episode at the end of every step, s (T)."""
         return np.arange(1, len(self) + 1, dtype=np.float64) * self.control_seconds
 
     @property
@@ -69,7 +69,7 @@ class TraceRecorder:
         self._steps: list[tuple[Array, Physics]] = []
 
     def add(self, action: NDArray[np.floating], physics: Physics) -> None:
-        """Note one step: what was executed, and what was measured after it."""
+        """Add one step: the executed action and the measurements after it."""
         self._steps.append((np.array(action, dtype=np.float64), physics))
 
     def finish(self) -> ContactTrace:
@@ -100,7 +100,7 @@ def align(values: Array, at: int, before: int = BEFORE, after: int = AFTER) -> A
 
     Args:
         values: (steps, ...).
-        at: The step that comes to lie at index ``before``.
+        at: The step that goes to index ``before``.
         before: Steps before it.
         after: Steps after it.
     """
@@ -118,7 +118,7 @@ def impulse(force: Array, dt: float) -> float:
 def contact_power(force: Array, velocity: Array) -> Array:
     """Return ``F_t |v_t|`` of every step, W: (T,), (T, 3) -> (T,).
 
-    Norms, as in the paper: an upper bound of the mechanical power, reached when the hand moves
+    Norms, as in the paper: an upper bound on the mechanical power, reached when the hand moves
     along the force.
     """
     return force * np.linalg.norm(velocity, axis=-1)
@@ -131,12 +131,12 @@ def contact_work(force: Array, displacement: Array) -> Array:
 
 @dataclass(frozen=True)
 class Contact:
-    """What a first contact led to; sums run from the first contact to the episode's end."""
+    """Measures of contact; sums run from the first contact to the end of the episode."""
 
     step: int
-    """First step with the threshold force, t_c."""
+    """First step that reaches the threshold force, t_c."""
     time: float
-    """Its time since the episode began, s."""
+    """Its time since the start of the episode, s."""
     peak_force: float
     """Largest force from t_c on, N."""
     impulse: float
@@ -152,17 +152,17 @@ class Contact:
     window_impulse: float
     """sum F dt from t_c to t_c + 8, N s."""
     approach_speed: float | None
-    """Mean speed of the end effector over the 8 steps before t_c, m/s; none if t_c is the first."""
+    """Mean speed over the 8 steps before t_c, m/s; ``None`` if t_c is the first step."""
     yielding_speed: float | None
-    """Mean speed over the 8 steps after t_c, m/s; none if t_c is the last step."""
+    """Mean speed over the 8 steps after t_c, m/s; ``None`` if t_c is the last step."""
 
 
 def diagnose(trace: ContactTrace, threshold: float = THRESHOLD) -> Contact | None:
-    """Return the numbers of an episode, or ``None`` if nothing was touched.
+    """Return the measures of an episode, or ``None`` without contact.
 
     Args:
         trace: The episode.
-        threshold: Force of a contact, N.
+        threshold: Force that counts as contact, N.
     """
     at = first_contact(trace.largest_force, threshold)
     if at is None:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def environment_of(config: ManipulationConfig, stiffness: float | None = None) -> Environment:
-    """Build the environment of a run's task, with the cameras that its policy sees.
+    """Build the environment of a run's task, with the cameras of its policy.
 
     Args:
         config: The run.
-        stiffness: Kp of the arm's controller; default: the suite's own.
+        stiffness: Kp of the arm's controller; default: the suite's.
     """
     task = find_task(config.task.suite, config.task.name)
     size = config.network.image_size
@@ -27,7 +27,7 @@ def environment_of(config: ManipulationConfig, stiffness: float | None = None) -
 
 def load_for(config: ManipulationConfig) -> Demonstrations:
     """Check the settings of a run and read its demonstrations into memory."""
-    make_policy_config(config)  # its checks come before the reading, which may take minutes
+    make_policy_config(config)  # check first: reading may take minutes
     environment = environment_of(config)
     try:
         images = config.network.inputs == "images"

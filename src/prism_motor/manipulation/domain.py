@@ -1,4 +1,4 @@
-"""Handling as a domain: what the package asks about runs that learn from demonstrations."""
+"""The manipulation domain: runs that learn from demonstrations."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from prism_motor.train.distributed import Rank
 
 _EPISODE_SECONDS = 5.0
-"""Length of an evaluated episode, until one was measured."""
+"""Length of an evaluated episode, until one is measured."""
 
 
 class ManipulationDomain(Domain):
-    """Arms that learn one task from demonstrations, by LeRobot's Diffusion Policy."""
+    """Robot arms that learn one task from demonstrations with LeRobot's Diffusion Policy."""
 
     name = "manipulation"
     title = "Handling"
@@ -43,7 +43,7 @@ class ManipulationDomain(Domain):
     preparation = DemonstrationSettings
     presets = PRESETS
     arms = tuple(ARMS)
-    can_train_longer = False  # the cosine of the learning rate would rise again
+    can_train_longer = False  # its cosine schedule would rise again
     default_preset = "state"
     short_flags: ClassVar[Mapping[str, str]] = {"--suite": "--task.suite", "--task": "--task.name"}
     renamed_flags: ClassVar[Mapping[str, str]] = {"--conditioner": "--arm", "--steps": "--updates"}
@@ -51,11 +51,11 @@ class ManipulationDomain(Domain):
 
     @cached_property
     def reporting(self) -> HandlingReport:
-        """What reports must know."""
+        """What reports need to know."""
         return HandlingReport(self)
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Rename what earlier versions called otherwise."""
+        """Replace the names that earlier versions used."""
         data = dict(data)
         if "steps" in data:
             data["updates"] = data.pop("steps")
@@ -80,14 +80,14 @@ class ManipulationDomain(Domain):
         return make_config(preset, arm, seed=seed, name=name, overrides=overrides)
 
     def prepare(self, config: ManipulationConfig) -> ManipulationConfig:
-        """Find out the sizes that the task gives a policy, and where its demonstrations are."""
+        """Fill in the policy's input and output sizes and the path of the demonstrations."""
         from prism_motor.manipulation.tasks import find_task, make_environment
 
         task = config.task
         chosen = find_task(task.suite, task.name)
         demos = config.demos or str(Path("demos") / f"{task.suite}-{chosen.name}")
         if not task.action:
-            # A policy that sees images sees those of the suite's cameras unless some are named.
+            # A policy with images uses the suite's cameras unless others are named.
             cameras = (task.cameras or None) if config.network.inputs == "images" else ()
             environment = make_environment(chosen, cameras=cameras)
             try:
@@ -104,7 +104,7 @@ class ManipulationDomain(Domain):
         return replace(config, task=task, demos=demos)
 
     def planned(self, config: ManipulationConfig) -> ManipulationConfig:
-        """Return the settings with the task's name and without what only the task knows."""
+        """Return the settings with the task's name and without values derived from the task."""
         from prism_motor.manipulation.tasks import find_task
 
         name = find_task(config.task.suite, config.task.name).name
@@ -120,13 +120,13 @@ class ManipulationDomain(Domain):
     def preparations(
         self, settings: Any, folder: Path, configs: Mapping[str, Sequence[Any]]
     ) -> Mapping[str, Preparation]:
-        """Record demonstrations for every variant that names none."""
+        """Record demonstrations for every variant that does not name any."""
         from prism_motor.manipulation.demonstrations.preparation import plan_demonstrations
 
         return plan_demonstrations(settings, folder, configs)
 
     def shorten(self, config: ManipulationConfig, fraction: float) -> dict[str, Any]:
-        """Shorten the warm-up too; the learning rate falls over all updates anyway."""
+        """Shorten the warm-up too; the decay adapts to the number of updates anyway."""
         warmup = round(config.optimiser.warmup * fraction)
         return {**super().shorten(config, fraction), "optimiser.warmup": warmup}
 
@@ -147,7 +147,7 @@ class ManipulationDomain(Domain):
         return f"{config.task.suite} {config.task.name}"
 
     def summary(self, trainer: Trainer) -> str:
-        """Say what is trained, and its size."""
+        """Describe what is trained and its size."""
         config: ManipulationConfig = trainer.config
         size = sum(parameter.numel() for parameter in trainer.models()["policy"].parameters())
         return (
@@ -160,11 +160,11 @@ class ManipulationDomain(Domain):
         from prism_motor.manipulation.diffusion.trainer import HandlingTrainer
 
         if rank.world_size > 1:
-            raise InputError("manipulation trains in one process; leave --processes out.")
+            raise InputError("manipulation trains in a single process; remove --processes.")
         return HandlingTrainer(config, load_for(config))
 
     def finish(self, run: Run) -> str:
-        """Write the policy for LeRobot's own commands."""
+        """Write the policy for LeRobot's commands."""
         from prism_motor.manipulation.diffusion.policy import export_policy
 
         folder = export_policy(self.load_policy(run.path), run.path / PRETRAINED)
@@ -177,11 +177,11 @@ class ManipulationDomain(Domain):
         return load_policy(run, step)
 
     def check_evaluation(self, config: Any, evaluation: Any) -> None:
-        """Raise if a corrector is not known."""
+        """Raise if the corrector is unknown."""
         self._protocol(evaluation)
 
     def identify(self, config: Any, evaluation: Any, condition: str, seed: int) -> dict[str, Any]:
-        """Return the condition in numbers and how actions are executed."""
+        """Return the condition's values and how actions are executed."""
         return {
             "kind": self.name,
             "condition": {"name": condition, **asdict(find_perturbation(condition))},
@@ -199,14 +199,14 @@ class ManipulationDomain(Domain):
         known: dict[str, Any] = {"linger": evaluation.linger, "corrector": name}
         if name != "none":
             known["corrector"] = compliance_label(name)
-            if name not in COMPLIANCE:  # its name does not say what it does
+            if name not in COMPLIANCE:  # a file name does not identify the settings
                 known["settings"] = asdict(find_compliance(name))
         if evaluation.stiffness is not None:
             known["stiffness"] = evaluation.stiffness
         return known
 
     def evaluation_name(self, evaluation: Any, condition: str, seed: int) -> str:
-        """Name the condition, what corrects actions, and the stiffness."""
+        """Return a name from condition, corrector and stiffness."""
         protocol = self._protocol(evaluation)
         parts = [condition]
         if protocol["corrector"] != "none":
@@ -222,7 +222,7 @@ class ManipulationDomain(Domain):
     def lacks_files(
         self, run: Run, evaluation: Any, condition: str, seed: int, step: int, key: Key
     ) -> bool:
-        """Say whether a trace or a video of an episode is missing."""
+        """Return whether a trace or video of an episode is missing."""
         (state,) = key
         files = EpisodeFiles(run.path, self.evaluation_name(evaluation, condition, seed), step)
         return (evaluation.traces and not files.trace(state).is_file()) or (
@@ -234,11 +234,11 @@ class ManipulationDomain(Domain):
         return {**super().labels(config), "suite": config.task.suite, "task": config.task.name}
 
     def evaluator(self, run: Run, step: int, evaluation: Any) -> Evaluator:
-        """Make what runs episodes one by one, here or in processes of their own."""
+        """Return an evaluator that runs episodes in this process or in workers."""
         return _HandlingEvaluator(self, run, step, evaluation)
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
-        """Write a pretrained folder of LeRobot, for --policy.path of its commands."""
+        """Write a LeRobot pretrained folder, for --policy.path of its commands."""
         from prism_motor.manipulation.diffusion.policy import export_policy
 
         folder = export_policy(self.load_policy(run, step), out or Path(run) / PRETRAINED)
@@ -246,7 +246,7 @@ class ManipulationDomain(Domain):
 
 
 class _HandlingEvaluator:
-    """Runs episodes of one policy; its simulator is made once."""
+    """Runs episodes of one policy in a simulator that is created once."""
 
     def __init__(
         self, domain: ManipulationDomain, run: Run, step: int, evaluation: HandlingEvaluation
@@ -272,7 +272,7 @@ class _HandlingEvaluator:
         note: Callable[..., None],
         report: Callable[[], None],
     ) -> None:
-        """Run episodes; one that crashes again and again is left out."""
+        """Run episodes, leaving out any that crash repeatedly."""
         from prism_motor.manipulation import workers as pool
         from prism_motor.manipulation.episodes import load_runner
 
@@ -310,4 +310,4 @@ class _HandlingEvaluator:
 
 
 MANIPULATION = ManipulationDomain()
-"""The domain."""
+"""The manipulation domain."""

@@ -1,8 +1,8 @@
-"""What every manipulation environment offers, and who acts in it.
+"""Interfaces of manipulation environments and of those that act in them.
 
-A suite (:mod:`prism_motor.manipulation.tasks`) makes environments and experts; everything else
-knows the classes of this file alone. Most environments are easiest written as a
-:class:`BasicEnvironment`: four short methods, and episodes are counted, seeded and checked for you.
+A suite (:mod:`prism_motor.manipulation.tasks`) makes environments and experts; all other code only
+depends on the classes of this file. Most environments are easiest to write as a
+:class:`BasicEnvironment`: four short methods; seeding, step counts and checks are done for you.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 Image = NDArray[np.uint8]
 
 _EVALUATION, _RANDOM = 0, 1
-"""Streams of random numbers: the fixed initial states and all other resets never meet."""
+"""Random streams, so that fixed initial states and all other resets never coincide."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class Observation:
     state: NDArray[np.float32]
     """Proprioception, in the order of ``state_names``."""
     objects: NDArray[np.float32]
-    """Poses of the things of the scene, in the order of ``object_names``; privileged."""
+    """Poses of the objects in the scene, in the order of ``object_names``; privileged."""
     images: dict[str, Image] = field(default_factory=dict)
-    """Height x width x 3 by camera; empty when no images were asked for."""
+    """Height x width x 3 by camera; empty if no images were requested."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """What one control step led to."""
+    """The result of one control step."""
 
     observation: Observation
-    """What is seen after it."""
+    """Observation after the step."""
     success: bool
     """Whether the task is solved now."""
     timeout: bool
@@ -55,7 +55,7 @@ class Transition:
 class Physics:
     """Physical quantities at the end of a control step, in world coordinates and SI units.
 
-    Only the position is required; what a simulator does not have stays zero or empty.
+    Only the position is required; what a simulator does not provide stays zero or empty.
     """
 
     position: Array
@@ -74,7 +74,7 @@ class Physics:
     joint_torques: Array = field(default_factory=lambda: np.zeros(0))
     """Of the actuators of the arm joints."""
     bias_torques: Array = field(default_factory=lambda: np.zeros(0))
-    """What gravity, Coriolis and centrifugal forces ask of the arm joints."""
+    """Torques on the arm joints due to gravity, Coriolis and centrifugal forces."""
     contact_force: Array = field(default_factory=lambda: np.zeros(3))
     """Sum of the contact forces on the hand and its fingers (3)."""
     largest_force: float = 0.0
@@ -94,7 +94,7 @@ class Environment(ABC):
     control_seconds: float
     """Time of one step."""
     initial_states: int
-    """How many fixed initial states there are; they are for evaluation alone."""
+    """Number of fixed initial states, which are used only for evaluation."""
 
     @abstractmethod
     def reset(
@@ -104,33 +104,33 @@ class Environment(ABC):
 
     @abstractmethod
     def step(self, action: NDArray[np.floating], *, images: bool = True) -> Transition:
-        """Apply one action in [-1, 1]; draw images only when they are asked for.
+        """Apply one action in [-1, 1]; render images only if requested.
 
-        Going on after success or after the horizon is allowed.
+        Stepping on after success or the horizon is allowed.
         """
 
     @abstractmethod
     def physics(self) -> Physics:
-        """Measure physical quantities now."""
+        """Return the current physical quantities."""
 
     @abstractmethod
     def commanded_pose(self, before: Physics, action: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return position and quaternion (w x y z) that the last step commanded the hand to reach.
+        """Return the position and quaternion (w x y z) that the last step commanded.
 
         Args:
             before: Measured before that step.
-            action: What was executed.
+            action: The executed action.
         """
 
     def frame(self, size: int = 256) -> Image:
-        """Draw the first camera at ``size``, for videos."""
+        """Render the first camera at ``size``, for videos."""
         raise InputError(f"{self.task.suite} has no camera for videos.")
 
     def close(self) -> None:  # noqa: B027  # most have nothing to free
         """Free the simulator and its renderer."""
 
     def check_initial_state(self, number: int | None) -> None:
-        """Raise unless there is a fixed initial state of that number; none is fine."""
+        """Raise unless there is a fixed initial state of that number; ``None`` is valid."""
         if number is not None and not 0 <= number < self.initial_states:
             raise InputError(
                 f"{self.task.key} has initial states 0 to {self.initial_states - 1}, got {number}."
@@ -151,14 +151,14 @@ class BasicEnvironment(Environment):
     """An environment from four methods: place, advance, observe and physics.
 
     Set ``state_names``, ``object_names``, ``action_names`` and ``control_seconds`` as class
-    attributes or before the first reset. Episodes follow from their seed alone as long as
-    :meth:`place` draws from the generator it is given and leaves nothing of the last episode.
+    attributes or before the first reset. Episodes depend only on their seed as long as
+    :meth:`place` draws from the generator it is given and resets all state.
 
     Args:
         task: Which task.
-        cameras: Which cameras are drawn.
+        cameras: Which cameras to render.
         image_size: Side of the square images, pixels.
-        seed: Seed of resets that are given none.
+        seed: Default seed of resets.
     """
 
     initial_states = 50
@@ -174,7 +174,7 @@ class BasicEnvironment(Environment):
 
     @abstractmethod
     def place(self, random: np.random.Generator) -> None:
-        """Put everything where an episode begins."""
+        """Put everything in place for the start of an episode."""
 
     @abstractmethod
     def advance(self, action: NDArray[np.float32]) -> bool | np.bool_:
@@ -182,7 +182,7 @@ class BasicEnvironment(Environment):
 
     @abstractmethod
     def observe(self, images: bool) -> Observation:
-        """Return what a policy may see now, with images where they are asked for."""
+        """Return the current observation, with images if requested."""
 
     def reset(
         self, *, seed: int | None = None, initial_state: int | None = None, images: bool = True
@@ -198,7 +198,7 @@ class BasicEnvironment(Environment):
         return self.observe(images)
 
     def step(self, action: NDArray[np.floating], *, images: bool = True) -> Transition:
-        """Apply one action in [-1, 1]; draw images only when they are asked for."""
+        """Apply one action in [-1, 1]; render images only if requested."""
         action = np.asarray(action, dtype=np.float32)
         self.check_action(action)
         success = self.advance(np.clip(action, -1.0, 1.0))
@@ -211,34 +211,34 @@ class NoExpertError(InputError):
 
 
 class Expert(ABC):
-    """A scripted policy that looks at the privileged state of the environment it was made for.
+    """A scripted policy that uses the privileged state of its environment.
 
-    :func:`prism_motor.manipulation.tasks.make_expert` returns the one of an environment.
+    :func:`prism_motor.manipulation.tasks.make_expert` returns the expert of an environment.
 
     Args:
-        environment: What it acts in and looks into.
+        environment: The environment it acts in.
     """
 
     def __init__(self, environment: Any) -> None:
         self.environment = environment
 
-    def reset(self) -> None:  # noqa: B027  # many have nothing to forget
-        """Forget the last episode; called after every reset of the environment."""
+    def reset(self) -> None:  # noqa: B027  # many have no state
+        """Clear all state; called after every reset of the environment."""
 
     @abstractmethod
     def act(self) -> NDArray[np.floating]:
-        """Return the next action, in [-1, 1], for the state the environment is in now."""
+        """Return the next action, in [-1, 1], for the current state of the environment."""
 
 
 class HandlingActor(Protocol):
-    """A policy while it acts in one episode."""
+    """A policy acting in an episode."""
 
     def reset(self, seed: int) -> None:
-        """Begin an episode; whatever is random in it follows from ``seed``."""
+        """Start an episode, whose randomness depends only on ``seed``."""
         ...
 
     def wants_images(self) -> bool:
-        """Say whether the images of the next observation will be looked at."""
+        """Return whether the images of the next observation will be used."""
         ...
 
     def act(self, observation: Observation) -> NDArray[np.floating]:
@@ -250,9 +250,9 @@ class Corrector(Protocol):
     """Changes the actions of any policy while they are executed."""
 
     def reset(self, seed: int) -> None:
-        """Begin an episode; whatever is random in it follows from ``seed``."""
+        """Start an episode, whose randomness depends only on ``seed``."""
         ...
 
     def correct(self, action: NDArray[np.floating], physics: Physics) -> NDArray[np.floating]:
-        """Return the action to execute, given what is measured before it."""
+        """Return the action to execute, given the measurements before it."""
         ...

@@ -1,4 +1,4 @@
-"""Runs single episodes of an evaluation, here or in a process of their own."""
+"""Runs single episodes of an evaluation, in this process or in a worker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Environment, Image
 
 SEEDS_APART = 1000
-"""Initial states that fit between two evaluation seeds."""
+"""Number of initial states reserved per evaluation seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,19 +32,19 @@ class HandlingEpisode(HandlingOutcome):
     KEY: ClassVar = ("initial_state",)
 
     initial_state: int
-    """Which of the task's fixed initial states it began from."""
+    """Which of the task's fixed initial states it started from."""
 
 
 @dataclass(frozen=True)
 class EpisodeFiles:
-    """Where traces and videos of an evaluation go."""
+    """Paths of the traces and videos of an evaluation."""
 
     run: Path
     """The run folder."""
     name: str
     """Name of the evaluation."""
     step: int
-    """Updates that the policy has had."""
+    """Number of updates the policy was trained for."""
 
     def trace(self, state: int) -> Path:
         """Return the file for forces and motion from an initial state."""
@@ -59,12 +59,12 @@ class EpisodeRunner:
     """Runs episodes of one policy under one condition and seed.
 
     Args:
-        policy: Who acts.
-        environment: Where.
+        policy: The policy.
+        environment: The environment.
         condition: Name of a perturbation.
         seed: Evaluation seed.
-        evaluation: How episodes are run, and what is written beside their numbers.
-        files: Where that goes.
+        evaluation: How episodes are run, and what is written besides their measures.
+        files: Paths of these files.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class EpisodeRunner:
         state = episode.initial_state
         assert state is not None
         images: list[Image] = []
-        filmed = state < self.evaluation.videos
+        recorded = state < self.evaluation.videos
         outcome, trace = run_episode(
             self.environment,
             self.actor,
@@ -97,33 +97,33 @@ class EpisodeRunner:
             perturbation=self.perturbation,
             corrector=self.corrector,
             linger=self.evaluation.linger,
-            on_frame=images.append if filmed else None,
+            on_frame=images.append if recorded else None,
         )
         if self.evaluation.traces:
             _write_arrays(self.files.trace(state), asdict(trace))
-        if filmed:
+        if recorded:
             _write_video(self.files.video(state), images, self.environment.control_seconds)
         return HandlingEpisode(**asdict(outcome), initial_state=state)
 
 
 def find_corrector(name: str) -> ComplianceCorrector | None:
-    """Return what changes actions at execution time, by name; ``none`` for nothing."""
+    """Return a corrector of actions by name; ``None`` for ``none``."""
     return None if name == "none" else ComplianceCorrector(find_compliance(name))
 
 
 def load_runner(path: Path, step: int, **options: Any) -> EpisodeRunner:
-    """Make a runner in a process of its own."""
+    """Make a runner in a worker process."""
     policy = load_policy(path, step)
     scene = environment_of(policy.config, options["evaluation"].stiffness)
     return EpisodeRunner(policy, scene, **options)
 
 
-def _write_video(file: Path, pictures: list[Image], seconds: float) -> None:
+def _write_video(file: Path, images: list[Image], seconds: float) -> None:
     from prism_motor.sim.video_files import write_video
 
-    # Every other picture above 30 a second: a film of 80 is hard to play.
+    # Above 30 images per second, skip some: a video at 80 is hard to play.
     skip = max(1, round(1 / seconds / 30))
-    write_video(file, pictures[::skip], 1 / seconds / skip)
+    write_video(file, images[::skip], 1 / seconds / skip)
 
 
 def _write_arrays(file: Path, arrays: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Presets and arms of learning from demonstrations, as data."""
+"""Presets and arms for learning from demonstrations, as data."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ARMS: dict[str, ConditionerConfig] = {
     "mlp-large": ConditionerConfig(kind="mlp", mlp_size="large"),
     "prism": ConditionerConfig(kind="prism"),
 }
-"""What the state history passes, by arm."""
+"""Conditioner of the state history by arm."""
 
 _NAMES = ("kind", "preset", "arm", "seed", "conditioner.kind", "conditioner.mlp_size")
 
 
 @dataclass(frozen=True)
 class HandlingPreset:
-    """What a preset fixes for every arm."""
+    """Settings of a preset, the same for every arm."""
 
     network: NetworkConfig
     """The policy."""
@@ -86,15 +86,17 @@ def make_config(
         preset: One of :data:`PRESETS`.
         arm: One of :data:`ARMS`.
         seed: Training seed.
-        name: What the arm is called in tables; default: as it is.
-        overrides: Settings by dotted key that differ from the preset, the task among them.
+        name: Name of the arm in tables; default: its own.
+        overrides: Settings by dotted key that differ from the preset, including the task.
     """
     settings = PRESETS[preset]
     check_choice("arm", arm, ARMS)
     changes = flatten(overrides or {})
     for key in changes:
         if key in _NAMES:
-            raise ConfigError(f"{key} names the run and cannot be overridden; give it by itself.")
+            raise ConfigError(
+                f"{key} names the run and cannot be overridden; give it as an argument."
+            )
     config = ManipulationConfig(
         preset=preset,
         arm=name or arm,

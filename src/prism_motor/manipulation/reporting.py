@@ -1,4 +1,4 @@
-"""What reports must know about policies that handle things."""
+"""What reports need to know about manipulation policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEASURES = (
     Measure("position_error", "position error", "mm", 1, False, 1000.0),
     Measure("orientation_error", "orientation error", "rad", 4, False),
 )
-"""What is measured about an episode."""
+"""Measures of an episode."""
 
 
 class HandlingReport(ReportSpec):
@@ -47,11 +47,11 @@ class HandlingReport(ReportSpec):
         return f"{self.domain.task_name(configs[0])}, {self.group(configs[0])}"
 
     def task_key(self, config: ManipulationConfig) -> str:
-        """Return what a run learned, and from what: presets differ in what a policy sees."""
+        """Return the task and the preset, because presets differ in the policy's inputs."""
         return json.dumps([self.task_settings(config), config.preset])
 
     def group(self, config: ManipulationConfig) -> str:
-        """Return the preset: tasks that were learned with the same one are also averaged."""
+        """Return the preset: tasks learned with the same one are also averaged."""
         return f"preset {config.preset}"
 
     def family(self, config: ManipulationConfig) -> str:
@@ -59,7 +59,7 @@ class HandlingReport(ReportSpec):
         return config.task.suite
 
     def caption(self, config: ManipulationConfig) -> str:
-        """Return what a video of a run shows."""
+        """Return the caption of a run's video."""
         return f"{config.arm}, {config.preset}, {config.task.name}, seed {config.seed}"
 
     def execution(self, protocol: Mapping[str, Any]) -> Execution:
@@ -71,6 +71,6 @@ class HandlingReport(ReportSpec):
         )
 
     def scope(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
-        """Say which initial states were evaluated."""
+        """Describe which initial states were evaluated."""
         states = sorted(row.get("initial_state", -1) for row in episodes)
         return f"{len(states)} initial states ({states[0]} to {states[-1]})"

@@ -1,9 +1,9 @@
-"""One episode of a policy in an environment: disturbed as asked for, and measured.
+"""One episode of a policy in an environment, with perturbations and measurements.
 
-The paper reports a position and an orientation error without saying against what. Here both are
+The paper reports position and orientation errors without saying relative to what. Here both are
 tracking errors: at the end of every control step, the distance between the pose that the executed
-action commanded and the pose that was reached. An arm that is pushed away, stopped by contact or
-driven by jerky actions shows in them, whatever the task is.
+action commanded and the pose that was reached. They grow when the arm is pushed away, stopped by
+contact or driven by jerky actions, whatever the task.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Perturbation:
-    """How an evaluation is disturbed; noise is Gaussian and drawn anew at every step."""
+    """A perturbation of an evaluation; noise is Gaussian and drawn at every step."""
 
     delay: int = 0
-    """Control steps that actions come late; until the first arrives, zeros are executed."""
+    """Delay of actions in control steps; zeros are executed until the first arrives."""
     state_noise: float = 0.0
     """Standard deviation on every value of proprioception, in its own unit (m, rad)."""
     image_noise: float = 0.0
@@ -67,12 +67,12 @@ class Disturber:
 
     def __init__(self, perturbation: Perturbation, seed: int) -> None:
         self.perturbation = perturbation
-        # One stream per kind of noise: whether images are drawn or not leaves the other as it is.
+        # One stream per kind of noise: rendering images must not change the noise on the state.
         self._state, self._image = (np.random.default_rng([seed, kind]) for kind in range(2))
         self._late: deque[NDArray[np.floating]] = deque()
 
     def observe(self, observation: Observation) -> Observation:
-        """Return what the policy gets to see."""
+        """Return the observation with noise, as the policy gets it."""
         noise, state = self.perturbation.state_noise, observation.state
         if noise:
             drawn = self._state.standard_normal(state.shape)
@@ -81,7 +81,7 @@ class Disturber:
         return replace(observation, state=state, images=images)
 
     def execute(self, action: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return what is executed now that the policy wants ``action``."""
+        """Return the action to execute now, given the policy's latest ``action``."""
         self._late.append(action)
         if len(self._late) <= self.perturbation.delay:
             return np.zeros_like(action)
@@ -97,7 +97,7 @@ class Disturber:
 
 @dataclass(frozen=True)
 class HandlingOutcome:
-    """What is measured of an episode, up to success or the horizon."""
+    """Measures of an episode, up to success or the horizon."""
 
     success: bool
     """Whether the task was solved within the horizon."""
@@ -125,7 +125,7 @@ def orientation_error(one: Array, other: Array) -> float:
     """Return the angle of the rotation between two unit quaternions (w x y z), rad."""
     from scipy.spatial.transform import Rotation
 
-    # scipy puts the real part last.
+    # scipy expects the real part last.
     first, second = (Rotation.from_quat(np.roll(turn, -1)) for turn in (one, other))
     return float((first * second.inv()).magnitude())
 
@@ -145,17 +145,17 @@ def run_episode(
     """Run a policy from one initial state.
 
     Args:
-        environment: Where.
-        actor: Who.
-        initial_state: Which of the fixed initial states; none for a random reset.
-        reset_seed: Seed of a random reset, when there is no ``initial_state``.
+        environment: The environment.
+        actor: The policy.
+        initial_state: Number of a fixed initial state; ``None`` for a random reset.
+        reset_seed: Seed of a random reset, without ``initial_state``.
         seed: Seed of the policy's and the perturbation's noise.
-        perturbation: How the episode is disturbed.
-        corrector: What changes actions at execution time.
-        linger: Steps to continue after success; they count in the trace alone.
-        on_frame: Given an image at the beginning and after every step.
+        perturbation: The perturbation to apply.
+        corrector: Changes actions at execution time.
+        linger: Steps to continue after success; only the trace includes them.
+        on_frame: Called with an image at the start and after every step.
     """
-    # Begin: everything random in the episode follows from its seeds.
+    # Reset everything; the episode's randomness depends only on its seeds.
     disturber = Disturber(perturbation or Perturbation(), seed)
     actor.reset(seed)
     if corrector is not None:
@@ -171,13 +171,13 @@ def run_episode(
     while not (timeout if solved_at is None else len(actions) >= solved_at + linger):
         if on_frame is not None:
             on_frame(environment.frame())
-        # What the policy wants, of what it gets to see; then what becomes of it.
+        # Get the policy's action for the noisy observation, then delay and correct it.
         wanted = np.clip(actor.act(disturber.observe(observation)), -1.0, 1.0)
         action = disturber.execute(wanted)
         if corrector is not None:
             action = corrector.correct(action, before)
         step = environment.step(action, images=actor.wants_images())
-        # How far from the commanded pose the hand ended up.
+        # Measure how far from the commanded pose the hand ended up.
         after = environment.physics()
         position, quaternion = environment.commanded_pose(before, action)
         errors.append(
@@ -193,7 +193,7 @@ def run_episode(
             solved_at = len(actions)
     if on_frame is not None:
         on_frame(environment.frame())
-    # Steps after success are in the trace, but count in no measure.
+    # Steps after success are part of the trace, but of no measure.
     counted = len(actions) if solved_at is None else solved_at
     means = np.mean(errors[:counted], axis=0)
     outcome = HandlingOutcome(

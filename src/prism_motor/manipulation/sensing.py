@@ -1,4 +1,4 @@
-"""What suites on MuJoCo measure in a scene: images from its cameras, and contact forces."""
+"""Sensors for suites based on MuJoCo: camera images and contact forces."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Array, Image
 
 _UNDRAWN = 5
-"""A group of geometry that is not drawn."""
+"""A geometry group that is not rendered."""
 
 
 class CameraRenderer:
-    """Draws a compiled model from its cameras, without multisampling, shadows and reflections.
+    """Renders a compiled model from its cameras, without multisampling, shadows or reflections.
 
-    Without a graphics card the time grows with the number of faces, so what a camera cannot see is
-    left out.
+    Without a GPU, rendering time grows with the number of faces, so geometry outside of a camera's
+    view is left out.
 
     Args:
         model: The compiled ``mjModel``.
-        size: Side of the square images, pixels; larger ones can be drawn too.
-        hidden: Groups of geometry that are not drawn.
+        size: Side of the square images, pixels; larger ones can be rendered too.
+        hidden: Geometry groups that are not rendered.
     """
 
     def __init__(self, model: Any, size: int, hidden: Sequence[int] = ()) -> None:
@@ -37,7 +37,7 @@ class CameraRenderer:
         model.vis.quality.offsamples = 0
         model.vis.global_.offwidth, model.vis.global_.offheight = size, size
         self._canvas = _Canvas(model, size)
-        atexit.register(self._canvas.free)  # registered after EGL's own, so it runs before it
+        atexit.register(self._canvas.free)  # registered after EGL's handler, so runs before it
         self._scene = mujoco.MjvScene(model, maxgeom=2000)
         for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
             self._scene.flags[flag.value] = False
@@ -69,13 +69,13 @@ class CameraRenderer:
         return image[::-1]
 
     def close(self) -> None:
-        """Free the renderer; it also happens when the interpreter ends."""
+        """Free the renderer; this also happens at exit."""
         atexit.unregister(self._canvas.free)
         self._canvas.free()
 
 
 class _Canvas:
-    """What must be freed before the interpreter ends, or OSMesa and EGL complain."""
+    """Resources that must be freed before the interpreter exits, or OSMesa and EGL complain."""
 
     def __init__(self, model: Any, size: int) -> None:
         mujoco, backend = import_mujoco(), find_backend()
@@ -83,9 +83,9 @@ class _Canvas:
             self.context: Any = importlib.import_module(f"mujoco.{backend}").GLContext(size, size)
             self.context.make_current()
             self.renderer: Any = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
-        except Exception as error:  # every backend fails in its own way
+        except Exception as error:  # backends raise different exceptions
             raise RenderingError(
-                f"Cannot draw with MUJOCO_GL={backend}: {error} Unset it to choose automatically."
+                f"Cannot render with MUJOCO_GL={backend}: {error} Unset it to choose automatically."
             ) from error
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self.renderer)
 
@@ -96,7 +96,7 @@ class _Canvas:
 
 
 def _outside(model: Any, data: Any, camera: int) -> NDArray[np.bool_]:
-    """Tell which geoms lie wholly outside of the pyramid that a camera sees."""
+    """Return which geoms lie entirely outside of a camera's view."""
     seen = (data.geom_xpos - data.cam_xpos[camera]) @ data.cam_xmat[camera].reshape(3, 3)
     half = np.deg2rad(model.cam_fovy[camera]) / 2.0
     radius, depth = model.geom_rbound, -seen[:, 2]
@@ -125,7 +125,7 @@ def contact_forces(model: Any, data: Any, bodies: Sequence[int]) -> Array:
         if (first is None) == (second is None):
             continue
         mujoco.mj_contactForce(model, data, index, local)
-        # The frame's rows are its axes; the first points from the first geom to the second.
+        # The rows of the frame are its axes; the first points from the first geom to the second.
         force = local[:3] @ contact.frame.reshape(3, 3)
         if second is not None:
             forces[second] += force

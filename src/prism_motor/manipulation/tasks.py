@@ -1,6 +1,6 @@
-"""Suites and their tasks: one table, open to suites of your own.
+"""Suites and their tasks: one table, which custom suites can join.
 
-A suite is a value of :class:`Suite`. Those of prism are imported when they are first asked for;
+A suite is an instance of :class:`Suite`. Those of prism are imported when first requested;
 :func:`register_suite` adds one from any module::
 
     register_suite(Suite("my_suite", list_tasks, MyEnvironment, MyExpert))
@@ -30,7 +30,7 @@ class Task:
     name: str
     """Its name in the benchmark."""
     instruction: str
-    """What a language-conditioned policy is told."""
+    """Instruction for language-conditioned policies."""
     horizon: int
     """Control steps after which an episode ends."""
 
@@ -45,26 +45,26 @@ class Suite:
     """A family of tasks that share an arm and a simulator."""
 
     name: str
-    """What options and run folders call it."""
+    """Its name in options and run folders."""
     list_tasks: Callable[[], Sequence[Task]]
     """Returns its tasks in the order of their numbers, from 0."""
     environment: Callable[..., Environment]
     """Called with a task and the keywords ``cameras``, ``image_size``, ``seed`` and ``options``."""
     expert: Callable[[Any], Expert] | None = None
-    """Called with an environment of the suite; none if there are no scripted experts."""
+    """Called with an environment of the suite; ``None`` if there are no scripted experts."""
     cameras: tuple[str, ...] = ()
-    """Cameras that policies see unless others are asked for."""
+    """Default cameras of policies."""
     options: tuple[str, ...] = ()
-    """Further keywords that its environments understand, e.g. ``stiffness``."""
+    """Additional keywords that its environments accept, e.g. ``stiffness``."""
 
     def check_options(self, **options: Any) -> dict[str, Any]:
-        """Return the options that are set (not None), or refuse those that the suite lacks."""
+        """Return the options that are not ``None``; raise for those that the suite lacks."""
         chosen = {name: value for name, value in options.items() if value is not None}
         for name, value in chosen.items():
             if name not in self.options:
                 known = f" Its options: {', '.join(self.options)}." if self.options else ""
                 raise InputError(
-                    f"The suite {self.name} has no {name}, got {value}; leave it out.{known}"
+                    f"The suite {self.name} has no option {name}, got {value}; remove it.{known}"
                 )
         return chosen
 
@@ -78,15 +78,15 @@ SUITES: dict[str, str | Suite] = {
     "libero_goal": f"{_LIBERO}:LIBERO_GOAL",
     "libero_10": f"{_LIBERO}:LIBERO_10",
 }
-"""All suites by name; ``module:NAME`` is imported when it is first asked for."""
+"""All suites by name; ``module:NAME`` is imported when first requested."""
 
 _OURS = frozenset(SUITES)
 
 
 def register_suite(suite: Suite) -> Suite:
-    """Add a suite of your own to the table; registered again, the new one takes its place."""
+    """Add a custom suite to the table, replacing an earlier one of that name."""
     if suite.name in _OURS:
-        raise InputError(f"{suite.name} is a suite of prism; choose another name.")
+        raise InputError(f"{suite.name} is one of prism's suites; choose another name.")
     SUITES[suite.name] = suite
     return suite
 
@@ -136,11 +136,11 @@ def make_environment(
 
     Args:
         task: Which task, from :func:`find_task`.
-        cameras: Which cameras are drawn; default: the suite's own.
+        cameras: Which cameras to render; default: the suite's.
         image_size: Side of the square images, pixels.
-        seed: Seed of resets that are given none.
-        **options: What only some suites have, e.g. ``stiffness``: Kp of the arm's controller. None
-            stands for the suite's own value; what a suite lacks is refused.
+        seed: Default seed of resets.
+        **options: Options of some suites, e.g. ``stiffness``: Kp of the arm's controller. ``None``
+            means the suite's default; options that a suite lacks are errors.
     """
     suite = find_suite(task.suite)
     return suite.environment(
@@ -153,12 +153,12 @@ def make_environment(
 
 
 def make_expert(environment: Environment) -> Expert:
-    """Build the scripted expert that acts in an environment and looks into it."""
+    """Build the scripted expert of an environment."""
     suite = find_suite(environment.task.suite)
     if suite.expert is None:
         from prism_motor.manipulation.environment import NoExpertError
 
         raise NoExpertError(
-            f"The suite {suite.name} has no scripted experts, so nothing can be recorded with them."
+            f"The suite {suite.name} has no scripted experts, so it cannot record demonstrations."
         )
     return suite.expert(environment)

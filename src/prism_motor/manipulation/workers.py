@@ -1,4 +1,4 @@
-"""Many episodes in processes of their own; a crash costs one episode a second try, no more."""
+"""Runs many episodes in worker processes; after a crash, only that episode is retried."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from prism_motor.manipulation.tasks import Task, registered_modules
 Result = TypeVar("Result")
 
 TRIES = 2
-"""How often an episode is started before it counts as failed."""
+"""Number of attempts before an episode counts as failed."""
 
 
 class WorkerError(PrismError, ChildProcessError):
-    """A worker could not even begin, so no episode will run."""
+    """A worker could not start, so no episode can run."""
 
 
 @dataclass(frozen=True)
 class EpisodeJob:
-    """What to run: a task from one of its fixed initial states, or from a random reset."""
+    """An episode of a task from one of its fixed initial states or from a random reset."""
 
     task: Task
     """Which task."""
@@ -44,18 +44,18 @@ class EpisodeJob:
 
 @dataclass(frozen=True)
 class JobResult(Generic[Result]):
-    """What became of an episode."""
+    """The result of an episode."""
 
     job: EpisodeJob
-    """Which one."""
+    """The job."""
     result: Result | None
-    """What the runner returned; None if it failed."""
+    """What the runner returned; ``None`` if it failed."""
     failure: str = ""
     """Why there is no result."""
 
 
 Runner = Callable[[EpisodeJob], Result]
-"""Runs one episode. The result must depend on the job alone, not on those before it."""
+"""Runs one episode. The result must depend only on the job, not on earlier ones."""
 
 
 def run_episodes(
@@ -65,14 +65,14 @@ def run_episodes(
     workers: int = 1,
     on_done: Callable[[JobResult[Result]], None] | None = None,
 ) -> list[JobResult[Result]]:
-    """Run all episodes and return what became of them, in the order of ``jobs``.
+    """Run all episodes and return their results in the order of ``jobs``.
 
     Args:
         make_runner: Called once in every worker; must be picklable, as must the results. It loads
-            what an episode needs, and its runner keeps environments from episode to episode.
+            what an episode needs, and its runner reuses environments across episodes.
         jobs: What to run; episodes of the same task next to each other share environments.
-        workers: Processes at a time; 0 runs everything in this process, without protection.
-        on_done: Called here with each result as it arrives, in no fixed order: save it at once.
+        workers: Number of processes; 0 runs everything in this one, without crash protection.
+        on_done: Called in this process with each result as it arrives, in no fixed order.
     """
     if workers < 0:
         raise InputError(f"workers must be 0 (this process) or more, got {workers}.")
@@ -93,10 +93,10 @@ def run_episodes(
 
 
 class _Worker:
-    """One process and the job it is at."""
+    """A worker process and its current job."""
 
     def __init__(self, make_runner: Callable[[], Runner[Any]]) -> None:
-        context = multiprocessing.get_context("spawn")  # drawing and torch do not survive a fork
+        context = multiprocessing.get_context("spawn")  # rendering and torch do not survive a fork
         self.connection, other = context.Pipe()
         arguments = (make_runner, other, registered_modules())
         self.process = context.Process(target=_work, args=arguments, daemon=True)
@@ -106,7 +106,7 @@ class _Worker:
 
     def give(self, index: int, job: EpisodeJob) -> None:
         self.index = index
-        with contextlib.suppress(ConnectionError):  # it died already: hearing from it will tell
+        with contextlib.suppress(ConnectionError):  # already dead, as _hear will find out
             self.connection.send(job)
 
     def end(self) -> None:
@@ -157,7 +157,7 @@ class _Pool:
             worker.give(index, self._jobs[index])
 
     def _hear(self, worker: _Worker) -> bool:
-        """Take what a worker has to say; False if it died."""
+        """Receive a worker's message; return whether it is still alive."""
         index = worker.index
         assert index is not None
         try:
@@ -177,7 +177,7 @@ class _Pool:
 
     def _fail(self, index: int, reason: str) -> None:
         again = self._tries[index] < TRIES
-        after = "trying it again" if again else "recorded as failed"
+        after = "trying again" if again else "recorded as failed"
         print(f"Episode {self._jobs[index]}: {reason}; {after}.", file=sys.stderr)
         if again:
             self._waiting.appendleft(index)
@@ -188,10 +188,10 @@ class _Pool:
 def _work(
     make_runner: Callable[[], Runner[Any]], connection: Connection, modules: Sequence[str]
 ) -> None:
-    """Run episodes until the other side hangs up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started us
+    """Run episodes until the parent closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     try:
-        # A user's suites are in the table of the first process alone until they are imported.
+        # Custom suites are registered only in the parent, so import their modules here.
         for module in modules:
             importlib.import_module(module)
         runner = make_runner()

@@ -1,8 +1,8 @@
-"""Which runs may share a table, and which of them are seeds of the same arm.
+"""Groups runs into sections that share tables, and into arms with several seeds.
 
 Runs belong to the same section only if they learned the same task. Two runs are the same arm only
-if all of their settings are equal but those that their domain calls free; the number of updates
-counts too.
+if all of their settings are equal, including the number of updates, except those that their domain
+declares free.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from prism_motor.reporting import PLAIN, Execution, ReportSpec
 from prism_motor.runs.configs import find_differences, flatten
 
 _SHOWN = 3
-"""How many differing settings a name lists."""
+"""Largest number of differing settings in a label."""
 
 
 @dataclass(frozen=True)
 class ArmRuns:
-    """Trainings that differ in their seed alone."""
+    """Runs that differ only in their seed."""
 
     name: str
     """Name of the arm, as in its runs."""
     label: str
-    """Name that is unique in its section."""
+    """Label that is unique in its section."""
     settings: Mapping[str, Any]
-    """Its settings without the free ones, with the number of updates."""
+    """Its settings without the free ones, including the number of updates."""
     parameters: int | None
     """Parameters of the policy network; ``None`` if unknown."""
     runs: Mapping[int, RunRecord]
     """Runs by training seed."""
     planned: tuple[int, ...]
-    """Training seeds that it should have."""
+    """Training seeds it should have."""
 
     @property
     def finished(self) -> dict[int, RunRecord]:
@@ -48,7 +48,7 @@ class ArmRuns:
 
     @property
     def executions(self) -> list[Execution]:
-        """Ways in which its finished policies were executed; the plain one if not at all."""
+        """How its finished policies were executed; plain if they were not evaluated."""
         found = {one.execution for run in self.finished.values() for one in run.evaluations}
         return sorted(found) or [PLAIN]
 
@@ -66,17 +66,17 @@ class ReportSection:
     """Arms that were trained on the same task."""
 
     domain: Domain
-    """What they learned is of."""
+    """Domain of the task."""
     title: str
     """Name of the task."""
     arms: tuple[ArmRuns, ...]
-    """All arms, known ones first; those of a campaign that have no run yet too."""
+    """All arms, known ones first, including planned arms without runs."""
     notes: tuple[str, ...]
     """What was left out, and why."""
 
     @property
     def spec(self) -> ReportSpec:
-        """What the domain says about reports."""
+        """The domain's report settings."""
         return self.domain.reporting
 
     @property
@@ -87,21 +87,21 @@ class ReportSection:
     def reference(self, name: str | None = None, among: Iterable[ArmRuns] | None = None) -> str:
         """Return the name of the arm to compare with.
 
-        It is the one that is asked for if there is such an arm, else the first of the domain's
-        references, else the name that is missing.
+        It is the requested one if there is such an arm, else the first existing one of the domain's
+        references, else the missing name.
 
         Args:
-            name: The arm that is asked for.
-            among: Arms that there are; default: all.
+            name: The requested arm.
+            among: Arms to choose from; default: all.
         """
         names = {arm.name for arm in (self.arms if among is None else among) if arm.runs}
         wanted = [*([self.domain.arm_name(name)] if name else []), *self.spec.references]
         return next((one for one in wanted if one in names), wanted[0])
 
     def reference_of(self, arm: ArmRuns, name: str) -> ArmRuns | None:
-        """Return the arm of a name with as many updates whose other settings are nearest.
+        """Return the arm of that name with as many updates and the most similar other settings.
 
-        The network does not count: it is what is compared.
+        The network does not count, because it is what is compared.
         """
         if not arm.runs or arm.name == name:
             return None
@@ -110,7 +110,7 @@ class ReportSection:
         return min(equal, key=lambda one: self._distance(arm, one), default=None)
 
     def _distance(self, arm: ArmRuns, other: ArmRuns) -> tuple[int, int]:
-        """Count the settings in which two arms differ, apart from the network; then the size."""
+        """Return how many settings of two arms differ, without the network, and the size gap."""
         one, two = ({**a.settings, "arm": "", self.spec.network: {}} for a in (arm, other))
         return len(find_differences(one, two)), abs((arm.parameters or 0) - (other.parameters or 0))
 
@@ -135,7 +135,7 @@ def make_sections(collection: RunCollection) -> list[ReportSection]:
 
 
 def _planned(plans: Sequence[CampaignPlan], runs: Sequence[RunRecord]) -> dict[str, set[int]]:
-    """Return the seeds that campaigns want of each arm, for campaigns that some runs are of."""
+    """Return the planned seeds of each arm, for campaigns that the runs belong to."""
     wanted: dict[str, set[int]] = {}
     for plan in plans:
         if any(plan.covers(run) for run in runs):
@@ -151,7 +151,7 @@ def _make_section(
     groups: dict[str, dict[int, RunRecord]] = {}
     settings: dict[str, dict[str, Any]] = {}
     notes = []
-    # Runs of equal settings are an arm; the one that got furthest stands for its seed.
+    # Runs with equal settings form an arm; of runs with the same seed, the furthest counts.
     for run in sorted(runs, key=lambda r: (-r.updates, -len(r.evaluations), r.name)):
         own = _identity(run)
         key = json.dumps(own)
@@ -161,12 +161,12 @@ def _make_section(
             notes.append(
                 f"{run.name} is left out: {first.name} is the same arm with the same seed."
             )
-    # Names that are unique, by the settings in which arms of the same name differ.
+    # Make labels unique by the settings in which arms of the same name differ.
     keys = list(groups)
     names = [settings[key]["arm"] for key in keys]
     others = [_without(settings[key], ("task", "arm", "updates")) for key in keys]
     labels = distinct_labels(_with_updates(settings), others, domain.reporting.usual)
-    # Every arm should have all seeds that any arm has, and those of its campaign.
+    # Every arm should have all seeds of any arm, and those of its campaign.
     everyone = {seed for group in groups.values() for seed in group}
     arms = []
     for key, name, label in zip(keys, names, labels, strict=True):
@@ -221,7 +221,7 @@ def _place(arm: ArmRuns) -> tuple[Any, ...]:
 
 
 def _parameters(run: RunRecord, notes: list[str]) -> int | None:
-    """Return the size of a run's network; a robot that is not known here is no reason to stop."""
+    """Return the size of a run's network; if it cannot be determined, add a note."""
     try:
         return run.spec.parameters(run.config)
     except InputError as error:
@@ -234,12 +234,12 @@ def distinct_labels(
     settings: Sequence[Mapping[str, Any]],
     usual: Mapping[str, Any] | None = None,
 ) -> list[str]:
-    """Return unique names: those that are equal get the settings in which they differ.
+    """Return unique labels: equal names get the settings in which they differ.
 
     Args:
-        names: One per thing.
-        settings: Nested settings of each.
-        usual: Settings by dotted key that are named whenever they have another value.
+        names: One name per item.
+        settings: Nested settings per item.
+        usual: Usual settings by dotted key; other values are always shown.
     """
     flat = [flatten(one) for one in settings]
     labels = []

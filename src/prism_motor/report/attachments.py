@@ -1,4 +1,4 @@
-"""What else lies in run folders: videos, and the figures and tables of analyses."""
+"""Other contents of run folders: videos, and the figures and tables of analyses."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from prism_motor.runs.layout import ANALYSIS, VIDEOS
 if TYPE_CHECKING:
     from prism_motor.report.collect import RunRecord
 
-PICTURES = {".svg": "svg+xml", ".png": "png", ".gif": "gif", ".jpg": "jpeg"}
-"""Kinds of figures by the end of their name."""
+IMAGES = {".svg": "svg+xml", ".png": "png", ".gif": "gif", ".jpg": "jpeg"}
+"""Types of figures by file extension."""
 
 VIDEO_KINDS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
-"""Kinds of videos by the end of their name."""
+"""Types of videos by file extension."""
 
 FILE_LIMIT, TOTAL_LIMIT = 8_000_000, 48_000_000
-"""Bytes of the largest file that a page takes in, and of all of them together."""
+"""Largest size in bytes of a single embedded file, and of all of them together."""
 
 VIDEOS_PER_RUN = 2
-"""The newest videos of a run are shown."""
+"""Number of videos to show per run, the newest ones."""
 
 
 @dataclass(frozen=True)
 class Attachment:
-    """A file that goes into the page."""
+    """A file embedded in the page."""
 
     name: str
-    """Path as seen from where the report began."""
+    """Path relative to the root of the report."""
     kind: str
-    """Kind for the browser."""
+    """Media type."""
     data: bytes
-    """The whole file."""
+    """Contents of the file."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,16 @@ class AttachedAnalysis:
     caption: str
     """What it shows."""
     tables: tuple[Table, ...]
-    """Its tables, as the analysis wrote them."""
+    """Its tables, as written by the analysis."""
     figures: tuple[Attachment, ...]
-    """Its pictures."""
+    """Its figures."""
 
 
 class AttachmentBudget:
-    """Takes files into the page as long as there is room, and notes what stayed behind.
+    """Embeds files in the page while there is room, and notes what was left out.
 
     Args:
-        root: Where the report began; names are relative to it.
+        root: Root of the report; names are relative to it.
 
     Attributes:
         notes: What was left out, and why.
@@ -71,7 +71,7 @@ class AttachmentBudget:
         self.notes: list[str] = []
 
     def take(self, file: Path, kind: str) -> Attachment | None:
-        """Return a file's contents, or note why not."""
+        """Return a file as an attachment, or note why it is left out."""
         name = file.relative_to(self.root).as_posix()
         try:
             size = file.stat().st_size
@@ -121,19 +121,19 @@ def find_analyses(
 
 
 def _read_folder(folder: Path, source: str, budget: AttachmentBudget) -> Iterator[AttachedAnalysis]:
-    """Yield one analysis per JSON file; figures belong to the file whose name they begin with."""
+    """Yield one analysis per JSON file; figures belong to the file whose name they start with."""
     files = [f for f in sorted(folder.glob("*")) if f.is_file() and not f.name.startswith(".")]
     records = [f for f in files if f.suffix == ".json" and _read(f, budget) is not None]
-    pictures = [f for f in files if f.suffix.lower() in PICTURES]
-    if not records and pictures:
-        yield _make(folder, source, {}, pictures, budget)
+    images = [f for f in files if f.suffix.lower() in IMAGES]
+    if not records and images:
+        yield _make(folder, source, {}, images, budget)
     for index, record in enumerate(records):
         others = [other.stem for other in records if other is not record]
         own = [
-            picture
-            for picture in pictures
-            if picture.stem.startswith(record.stem)
-            or (index == 0 and not any(picture.stem.startswith(stem) for stem in others))
+            image
+            for image in images
+            if image.stem.startswith(record.stem)
+            or (index == 0 and not any(image.stem.startswith(stem) for stem in others))
         ]
         yield _make(folder, source, _read(record, budget) or {}, own, budget)
 
@@ -142,31 +142,31 @@ def _make(
     folder: Path,
     source: str,
     data: dict[str, Any],
-    pictures: Sequence[Path],
+    images: Sequence[Path],
     budget: AttachmentBudget,
 ) -> AttachedAnalysis:
-    shown = _one_of_each(pictures)
-    taken = [budget.take(picture, PICTURES[picture.suffix.lower()]) for picture in shown]
+    shown = _one_of_each(images)
+    taken = [budget.take(image, IMAGES[image.suffix.lower()]) for image in shown]
     return AttachedAnalysis(
         source=source,
         title=str(data.get("title") or folder.name),
         caption=str(data.get("caption") or ""),
         tables=tuple(_tables(data)),
-        figures=tuple(picture for picture in taken if picture is not None),
+        figures=tuple(image for image in taken if image is not None),
     )
 
 
-def _one_of_each(pictures: Sequence[Path]) -> list[Path]:
-    """Keep one file of a picture that was saved in several formats, SVG before PNG."""
-    order = list(PICTURES)
+def _one_of_each(images: Sequence[Path]) -> list[Path]:
+    """Keep one file per figure that was saved in several formats, SVG before PNG."""
+    order = list(IMAGES)
     best: dict[str, Path] = {}
-    for picture in sorted(pictures, key=lambda p: (order.index(p.suffix.lower()), p.name)):
-        best.setdefault(picture.stem, picture)
+    for image in sorted(images, key=lambda p: (order.index(p.suffix.lower()), p.name)):
+        best.setdefault(image.stem, image)
     return sorted(best.values())
 
 
 def _tables(data: dict[str, Any]) -> Iterator[Table]:
-    """Yield everything under ``table`` and ``<name>_table`` that is one."""
+    """Yield all valid tables under ``table`` and ``<name>_table``."""
     for key, value in data.items():
         if key != "table" and not key.endswith("_table"):
             continue

@@ -1,4 +1,4 @@
-"""What a report shows of each section: findings, tables, curves, and where numbers come from."""
+"""The chapters of a report: findings, tables, curves and provenance of each section."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Chapter:
-    """Everything that is shown of one task, or of several together."""
+    """Everything shown for one task, or for several together."""
 
     title: str
     """What it is about."""
     task: bool
     """Whether it is about a single task with its runs."""
     findings: tuple[Sentence, ...]
-    """What was found, as sentences."""
+    """Findings as sentences."""
     main: Table | None
     """The plain condition; ``None`` before any evaluation."""
     differences: Table | None
@@ -47,13 +47,13 @@ class Chapter:
     curves: ChapterCurves | None
     """Learning curves."""
     runs: Table | None
-    """Every training."""
+    """Table of all runs."""
     provenance: Table | None
-    """Where the numbers come from."""
+    """Provenance of the numbers."""
 
     @property
     def tables(self) -> list[Table]:
-        """All tables in the order in which they are read."""
+        """All tables in reading order."""
         found = [self.main, self.differences, *self.conditions, self.other_differences]
         return [table for table in (*found, self.runs, self.provenance) if table is not None]
 
@@ -74,7 +74,7 @@ def make_chapters(all_results: Sequence[SectionResults]) -> list[Chapter]:
 
 
 def make_chapter(results: SectionResults) -> Chapter:
-    """Return what is shown of one section."""
+    """Return the chapter of one section."""
     spec, section = results.spec, results.section
     differences = other_differences = None
     if _worth_a_table(results.claims):
@@ -98,12 +98,12 @@ def make_chapter(results: SectionResults) -> Chapter:
 
 
 def _worth_a_table(claims: Sequence[Claim]) -> bool:
-    """Say whether any comparison has two seeds; what one seed says stands in a sentence."""
+    """Return whether any comparison has two seeds; for one seed, a sentence is enough."""
     return any(claim.comparison and len(claim.comparison.seeds) > 1 for claim in claims)
 
 
 def runs_table(results: SectionResults) -> Table:
-    """Return every training with its progress and its own numbers."""
+    """Return a table of all runs with their progress and results."""
     spec = results.spec
     measures = [spec.measure(field) for field in spec.run_measures]
     arms = results.section.arms if results.section else ()
@@ -136,7 +136,7 @@ def runs_table(results: SectionResults) -> Table:
 
 
 def provenance_table(runs: Sequence[RunRecord]) -> Table:
-    """Return where every number came from, one run per row."""
+    """Return the provenance of all numbers, one run per row."""
     rows = []
     for run in runs:
         made = run.provenance
@@ -195,7 +195,7 @@ def tuning_tables(plans: Sequence[CampaignPlan]) -> list[Table]:
             data = json.loads((plan.folder / TUNING).read_text())
             tables.append(_tuning_table(data, plan))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue  # no tuning, or of another version
+            continue  # no tuning, or from another version
     return tables
 
 

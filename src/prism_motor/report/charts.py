@@ -1,4 +1,4 @@
-"""Line charts as inline SVG: they follow the colours of the page and answer to the pointer."""
+"""Line charts as inline SVG, which follow the page's colours and react to the pointer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Curve:
     label: str
     """Label of the arm."""
     x: np.ndarray
-    """Where it has values."""
+    """Horizontal positions of the values."""
     mean: np.ndarray
     """Mean over seeds."""
     low: np.ndarray
@@ -34,21 +34,21 @@ class Curve:
     seeds: tuple[int, ...]
     """Training seeds."""
     finished: bool
-    """Whether it is of finished trainings."""
+    """Whether its runs are finished."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart: a picture, and the values that the page shows under the pointer."""
+    """One chart: an image, and the values that the page shows at the pointer."""
 
     svg: str
-    """The picture."""
+    """The image."""
     data: dict[str, Any]
-    """Values by curve, and where they are in the picture."""
+    """Values by curve, and their positions in the image."""
 
 
 def twin_labels(colours: Mapping[str, str]) -> set[str]:
-    """Return the labels whose colour was given before; their lines are dashed."""
+    """Return the labels that reuse a colour; their lines are dashed."""
     labels = list(colours)
     return {x for i, x in enumerate(labels) if colours[x] in {colours[y] for y in labels[:i]}}
 
@@ -59,7 +59,7 @@ def draw_chart(
     """Return one chart.
 
     Args:
-        curves: What to draw, at least one.
+        curves: The curves, at least one.
         quantity: The vertical axis.
         axis: The horizontal axis.
         colours: Colours by label of the arm.
@@ -78,6 +78,7 @@ def draw_chart(
         share = ((np.log(y) if log else np.asarray(y)) - start) / (stop - start)
         return _BOTTOM - (_BOTTOM - _TOP) * share
 
+    # Axes first, with grid lines and tick labels.
     marks = []
     for tick in _log_ticks(low, high) if log else _ticks(low, high, 5):
         y = float(place_y(np.array(tick)))
@@ -86,6 +87,7 @@ def draw_chart(
     for tick in _ticks(0.0, end, 5):
         x = float(place_x(np.array(tick)))
         marks.append(f'<text x="{x:.1f}" y="{_BOTTOM + 15}" text-anchor="middle">{tick:g}</text>')
+    # Then the curves, as lines and as values for the pointer.
     twins = twin_labels(colours)
     lines = [_line(c, place_x, place_y, colours[c.label], c.label in twins) for c in curves]
     data = {
@@ -120,7 +122,7 @@ def _points(x: Iterable[float], y: Iterable[float]) -> str:
 
 
 def _values(c: Curve, colour: str) -> dict[str, Any]:
-    """Return what the pointer shows, with three significant digits."""
+    """Return the values shown at the pointer, with three significant digits."""
     name = c.label if c.finished else f"{c.label} (seed {c.seeds[0]}, not finished)"
     found = {"name": name, "hue": colour, "x": [float(c.x[0]), float(c.x[-1])]}
     found["mean"] = [float(f"{value:.3g}") for value in c.mean]
@@ -131,7 +133,7 @@ def _values(c: Curve, colour: str) -> dict[str, Any]:
 
 
 def _room(low: float, high: float, log: bool) -> tuple[float, float]:
-    """Widen a range a little, so that lines do not touch the frame."""
+    """Widen a range slightly, so that lines do not touch the frame."""
     if log:
         low = max(low, 1e-6)
         high = max(high, 1.5 * low)

@@ -1,4 +1,4 @@
-"""Finds run folders and reads what they hold, without loading any weights."""
+"""Finds run folders and reads their contents, without loading any weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from prism_motor.runs.layout import (
 
 @dataclass(frozen=True)
 class StoredEvaluation:
-    """One file of evaluations/: a policy under one condition and evaluation seed."""
+    """One file in evaluations/: a policy under one condition and evaluation seed."""
 
     condition: str
     """Name of the condition."""
@@ -34,7 +34,7 @@ class StoredEvaluation:
     seed: int
     """Evaluation seed."""
     checkpoint: int
-    """Update that the policy is of."""
+    """Number of updates of the policy."""
     policy_sha256: str
     """Hash of the policy's weights."""
     protocol: dict[str, Any]
@@ -50,9 +50,9 @@ class RunRecord:
     path: Path
     """The folder."""
     name: str
-    """The folder as seen from where the report began."""
+    """The folder relative to the root of the report."""
     domain: Domain
-    """What it is a run of."""
+    """Domain of the run."""
     config: Any
     """How it was trained."""
     config_sha256: str
@@ -60,19 +60,19 @@ class RunRecord:
     provenance: dict[str, Any]
     """Code version, packages, machine and command."""
     updates: int
-    """Updates that are done and saved."""
+    """Updates done and saved."""
     checkpoint_sha256: str | None
     """Hash of the newest checkpoint's tensors; ``None`` if the folder has no checkpoint."""
     metrics: tuple[dict[str, Any], ...]
-    """What training logged, in order."""
+    """Metrics logged during training, in order."""
     evaluations: tuple[StoredEvaluation, ...]
-    """Those of the newest checkpoint."""
+    """Evaluations of the newest checkpoint."""
     notes: tuple[str, ...]
     """What was left out, and why."""
 
     @property
     def spec(self) -> ReportSpec:
-        """What its domain says about reports."""
+        """Its domain's report settings."""
         return self.domain.reporting
 
     @property
@@ -82,7 +82,7 @@ class RunRecord:
 
     @property
     def budget(self) -> int:
-        """Updates that it has had or will have."""
+        """Total number of updates, done or planned."""
         return max(self.updates, self.config.updates)
 
     @property
@@ -102,19 +102,19 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class CampaignPlan:
-    """What a campaign.json says there should be."""
+    """The runs that a campaign.json plans."""
 
     folder: Path
     """The campaign's folder."""
     domain: Domain
-    """What its runs are of."""
+    """Domain of its runs."""
     seeds: dict[str, tuple[int, ...]]
     """Training seeds by name of the arm."""
     tasks: int
-    """How many times all of that: once per task or variant."""
+    """Number of repetitions: one per task or variant."""
 
     def note(self, runs: Sequence[RunRecord]) -> str | None:
-        """Say how many of the planned runs have begun, unless all have."""
+        """Describe how many of the planned runs have begun, unless all have."""
         found = sum(self.covers(run) for run in runs)
         wanted = self.tasks * sum(len(seeds) for seeds in self.seeds.values())
         if found >= wanted:
@@ -122,7 +122,7 @@ class CampaignPlan:
         return f"{self.folder}: {found} of {wanted} runs of the campaign have begun."
 
     def covers(self, run: RunRecord) -> bool:
-        """Say whether a run is one of the campaign."""
+        """Return whether a run belongs to the campaign."""
         return run.path.is_relative_to(self.folder)
 
 
@@ -135,7 +135,7 @@ class RunCollection:
     runs: tuple[RunRecord, ...]
     """Runs that can be reported, by folder."""
     problems: tuple[str, ...]
-    """Folders that look like runs and cannot be read, and other things left out."""
+    """Run folders that cannot be read, and other things left out."""
     plans: tuple[CampaignPlan, ...]
     """Campaigns."""
 
@@ -148,7 +148,7 @@ def collect(root: str | Path) -> RunCollection:
     """
     folder = Path(root)
     if not folder.is_dir():
-        raise RunError(f"There is no folder {folder}.")
+        raise RunError(f"No such folder: {folder}.")
     runs: list[RunRecord] = []
     problems: list[str] = []
     plans: list[CampaignPlan] = []
@@ -185,7 +185,7 @@ def _read_plan(folder: Path, problems: list[str]) -> list[CampaignPlan]:
 def _read_run(folder: Path, name: str) -> RunRecord:
     from prism_motor.runs import Run
 
-    # Can its settings be read, by this version and with the plugins that are here?
+    # Check that its settings can be read by this version and with the loaded plugins.
     data = read_json(folder / CONFIG)
     if data is None:
         raise RunError(f"{name}: {CONFIG} is damaged or not that of a training run.")
@@ -199,7 +199,7 @@ def _read_run(folder: Path, name: str) -> RunRecord:
         raise RunError(f"{name}: this version of prism cannot read the run: {error}{made}") from (
             error
         )
-    # How far did it get? Kept records have no checkpoints; then evaluations and metrics tell.
+    # Find its progress; archived records have no checkpoints, only evaluations and metrics.
     run = Run(folder, data)
     notes: list[str] = []
     found = _read_evaluations(folder, name, domain.reporting, notes)
@@ -227,7 +227,7 @@ def _read_run(folder: Path, name: str) -> RunRecord:
 def _read_evaluations(
     folder: Path, name: str, spec: ReportSpec, notes: list[str]
 ) -> list[StoredEvaluation]:
-    """Read the files that are whole; each of the others gets a note."""
+    """Read the valid files and add a note for each of the others."""
     from prism_motor.train.evaluations import SCHEMA
 
     found = []
@@ -263,7 +263,7 @@ def _read_evaluations(
 def _of_newest(
     found: list[StoredEvaluation], updates: int, name: str, notes: list[str]
 ) -> tuple[StoredEvaluation, ...]:
-    """Return the evaluations of the newest checkpoint, all of the same weights."""
+    """Return the evaluations of the newest checkpoint, all with the same weights."""
     kept = [one for one in found if one.checkpoint == updates]
     notes += [
         f"{name}: {one.execution.label(one.condition)}, seed {one.seed}, was evaluated after "
@@ -282,12 +282,12 @@ def _of_newest(
 
 
 def _hash(settings: dict[str, Any]) -> str:
-    """Return the SHA-256 of settings, whatever their order and layout in the file."""
+    """Return the SHA-256 of settings, independent of their order and layout in the file."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def _checkpoint_hash(folder: Path, step: int, name: str, notes: list[str]) -> str | None:
-    """Return the SHA-256 of a checkpoint's tensors, as its marker has it."""
+    """Return the SHA-256 of a checkpoint's tensors from its marker."""
     from prism_motor.runs.checkpoints import SCHEMA
 
     marker = read_json(folder / CHECKPOINTS / f"{step:08d}" / "complete.json") or {}
@@ -300,7 +300,7 @@ def _checkpoint_hash(folder: Path, step: int, name: str, notes: list[str]) -> st
 
 
 def read_json(file: Path) -> dict[str, Any] | None:
-    """Return an object from a file, ``None`` if there is none that can be read."""
+    """Return the object in a JSON file, or ``None`` if it cannot be read."""
     try:
         data = json.loads(file.read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Learning curves: the mean over training seeds with the lowest and highest of them."""
+"""Learning curves: the mean, lowest and highest value over training seeds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prism_motor.reporting import Axis, Quantity
 
 _POINTS = 160
-"""Points of a curve."""
+"""Number of points per curve."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ChapterCurves:
     colours: dict[str, str]
     """Colours by label of the arm."""
     twins: set[str]
-    """Labels that share a colour with one before; their lines are dashed."""
+    """Labels that reuse a colour; their lines are dashed."""
     rows: list[list[Chart]]
     """Charts, one row per axis."""
 
@@ -43,13 +43,13 @@ def make_chapter_curves(section: ReportSection) -> ChapterCurves | None:
             if (curves := make_curves(section, quantity, axis))
         ]
         rows += [drawn] if drawn else []
-    if all(len(row) == 1 for row in rows):  # a single quantity: its axes stand side by side
+    if all(len(row) == 1 for row in rows):  # a single quantity: show its axes side by side
         rows = [[chart for row in rows for chart in row]] if rows else []
     return ChapterCurves(colours, twin_labels(colours), rows) if rows else None
 
 
 def _colours(arms: Sequence[ArmRuns]) -> dict[str, str]:
-    """Give arms their colours; the first one of a name has the colour of that name."""
+    """Assign colours to arms; the first arm of a name gets the colour of that name."""
     names = [arm.name for arm in arms]
     keys = [arm.label if arm.name in names[:index] else arm.name for index, arm in enumerate(arms)]
     found = arm_colours(keys)
@@ -77,7 +77,7 @@ def _curve(arm: ArmRuns, runs: Sequence[RunRecord], quantity: Quantity, axis: Ax
             lines.append((run.config.seed, *line))
     if not lines:
         return None
-    # As far as every seed has got.
+    # Stop where the shortest seed ends.
     start = max(x[0] for _, x, _ in lines)
     end = min(x[-1] for _, x, _ in lines)
     if end <= start:
@@ -98,13 +98,13 @@ def _curve(arm: ArmRuns, runs: Sequence[RunRecord], quantity: Quantity, axis: Ax
 def _line(
     metrics: Sequence[dict[str, Any]], quantity: Quantity, axis: Axis
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the smooth curve of one run, a point for every few updates."""
+    """Return the smoothed curve of one run, with a point every few updates."""
     rows = [(row.get(axis.key), row.get(quantity.key)) for row in metrics]
     points = np.array([row for row in rows if None not in row], dtype=float).reshape(-1, 2)
     points = points[np.isfinite(points).all(axis=1)]
     if len(points) < 2:
         return None
-    # Neighbours are averaged in blocks, so that single updates do not hide the trend.
+    # Average neighbours in blocks, so that noise does not hide the trend.
     count = min(len(points), max(2, _POINTS // 2))
     blocks = np.array_split(points, count)
     x = np.array([block[:, 0].mean() for block in blocks]) * axis.factor

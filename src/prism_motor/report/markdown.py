@@ -21,7 +21,7 @@ def make_markdown(
     Args:
         title: Heading.
         summary: What was run.
-        chapters: What is shown, in order.
+        chapters: The chapters, in order.
         problems: What is missing or was left out.
     """
     parts = [f"# {escape(title)}", escape(summary)]
@@ -46,15 +46,15 @@ def markdown_table(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Return text that no viewer of Markdown takes for HTML: names may come from anywhere.
+    """Escape text so that no Markdown viewer interprets it as HTML, since names are arbitrary.
 
-    A less-than sign before a letter, slash, ! or ? would begin a tag; others stay readable.
+    Only a less-than sign before a letter, slash, ! or ? starts a tag; others stay as they are.
     """
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
 
 
 def terminal_table(table: Table) -> str:
-    """Return a table for a terminal, turned: its rows, such as arms, stand side by side."""
+    """Return a transposed table for a terminal: its rows, such as arms, become columns."""
     lines = [[table.columns[0], *(row[0].text for row in table.rows)]]
     for index, heading in enumerate(table.columns[1:], start=1):
         lines.append([heading, *(_short(row[index]) for row in table.rows)])

@@ -16,7 +16,7 @@ from prism_motor.report.tables import Table
 
 @dataclass(frozen=True)
 class ReportContents:
-    """Everything that stands on the page."""
+    """The contents of the page."""
 
     title: str
     """Heading."""
@@ -25,19 +25,19 @@ class ReportContents:
     summary: str
     """What was run."""
     chapters: Sequence[Chapter]
-    """One per task, and what is shown of several together."""
+    """One chapter per task, and those about several tasks together."""
     videos: Sequence[tuple[RunRecord, Attachment]]
-    """Videos with the runs that they show."""
+    """Videos with the runs they show."""
     analyses: Sequence[AttachedAnalysis]
-    """What analyses found."""
+    """Results of analyses."""
     tuning: Sequence[Table]
     """Tuning before the comparison."""
     problems: Sequence[str]
     """What is missing or was left out."""
     command: str
-    """Makes this page again."""
+    """Command that reproduces this page."""
     made: str
-    """When, and by which version."""
+    """When and by which version it was made."""
 
 
 def render_report(contents: ReportContents) -> str:

@@ -1,4 +1,4 @@
-"""The numbers of a section: means per training seed, rates, and claims about a reference."""
+"""The numbers of a section: means per training seed, rates, and claims against a reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prism_motor.statistics.resampling import iqm_estimate
 
 
 class Key(NamedTuple):
-    """Names a number of a section."""
+    """Identifies a number of a section."""
 
     label: str
     """Label of the row: an arm, and how its policies were executed."""
@@ -28,7 +28,7 @@ class Key(NamedTuple):
 
 
 Means = dict[Key, dict[int, float]]
-"""Means over episodes by training seed; what is missing is not there."""
+"""Means over episodes by training seed, without missing seeds."""
 
 Rates = dict[tuple[str, str], dict[int, tuple[int, int]]]
 """Successes and episodes by training seed, by label and condition."""
@@ -39,13 +39,13 @@ class ResultRow:
     """One row of the tables: an arm, executed in one way."""
 
     label: str
-    """What it is called; unique."""
+    """Unique label."""
     arm: ArmRuns
-    """Its trainings."""
+    """Its runs."""
     execution: Execution
     """How its policies were executed."""
     reference: str | None
-    """Label of the row that it is compared with."""
+    """Label of the row it is compared with."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class SectionResults:
     """All numbers of a section, or of several tasks together."""
 
     spec: ReportSpec
-    """What the domain says about reports."""
+    """The domain's report settings."""
     title: str
-    """What on."""
+    """Title of the section."""
     reference: str
     """Name of the arm that others are compared with."""
     rows: tuple[ResultRow, ...]
@@ -73,13 +73,13 @@ class SectionResults:
     section: ReportSection | None
     """The runs; ``None`` for several tasks together."""
     over_conditions: dict[tuple[str, str], Estimate] = field(default_factory=dict)
-    """Interquartile mean over seeds and conditions, by label and field; only for rows that were
+    """Interquartile mean over seeds and conditions, by label and field, only for rows that were
     evaluated under all conditions."""
     over_tasks: dict[str, Estimate] = field(default_factory=dict)
     """Interquartile mean of the rate over seeds and tasks, by label."""
 
     def estimate(self, key: Key) -> Estimate | None:
-        """Return a number over training seeds."""
+        """Return the estimate of a number over training seeds."""
         means = self.means.get(key)
         return estimate(list(means.values())) if means else None
 
@@ -129,11 +129,11 @@ def compute(section: ReportSection, reference: str | None = None) -> SectionResu
 def combine(
     title: str, parts: Sequence[SectionResults], reference: str | None = None
 ) -> SectionResults | None:
-    """Average over tasks: for every training seed and row that has all of them.
+    """Average over tasks, for every training seed and row that has all of them.
 
     Args:
-        title: What they are called together.
-        parts: One per task, of the same domain.
+        title: Title of the combined section.
+        parts: Results per task, from the same domain.
         reference: Name of the arm that others are compared with; default: the domain's.
 
     Returns:
@@ -154,7 +154,7 @@ def combine(
     }
     if not plain:
         return None
-    # Only rows that are left can be compared.
+    # Only the remaining rows can be compared.
     section = parts[0].section
     assert section is not None
     left = [row for row in parts[0].rows if row.label in plain]
@@ -184,11 +184,11 @@ def combine(
 def compute_all(
     sections: Sequence[ReportSection], reference: str | None = None
 ) -> list[SectionResults]:
-    """Compute every section; tasks of one group also together, before each alone."""
+    """Compute every section; tasks of a group first together, then one by one."""
     groups: dict[tuple[str, str], list[SectionResults]] = {}
     for section in sections:
         group = section.spec.group(section.runs[0].config)
-        # Tasks without a group stand alone.
+        # Tasks without a group are not combined.
         key = section.domain.name, group or section.title
         groups.setdefault(key, []).append(compute(section, reference))
     found = []
@@ -203,7 +203,7 @@ def compute_all(
 
 
 def _make_rows(section: ReportSection, reference: str) -> tuple[ResultRow, ...]:
-    """Return one row per arm and way of execution, plain ones first."""
+    """Return one row per arm and execution, plain ones first."""
     found = []
     for place, arm in enumerate(section.arms):
         for execution in arm.executions:
@@ -216,9 +216,9 @@ def _make_rows(section: ReportSection, reference: str) -> tuple[ResultRow, ...]:
 def _reference_label(
     section: ReportSection, arm: ArmRuns, execution: Execution, reference: str
 ) -> str | None:
-    """Return the label of what a row is compared with, always under the same setting.
+    """Return the label of the row to compare with, always with the same execution setting.
 
-    What was added to a policy is compared with the same policy without it, other arms with the
+    A corrected policy is compared with the same policy without correction, other arms with the
     reference.
     """
     base = arm if execution.added else section.reference_of(arm, reference)
@@ -226,7 +226,7 @@ def _reference_label(
 
 
 def _conditions_of(section: ReportSection) -> tuple[str, ...]:
-    """Return the conditions that any run was evaluated under, in their usual order."""
+    """Return the conditions of all evaluations, in their usual order."""
     found = {one.condition for run in section.runs for one in run.evaluations}
     known = [name for name in section.spec.conditions if name in found]
     return (*known, *sorted(found - {*known}))
@@ -271,7 +271,7 @@ def _add(rates: Iterable[tuple[int, int]]) -> tuple[int, int]:
 def _strata(
     means: Means, label: str, conditions: Sequence[str], field: str
 ) -> list[list[float]] | None:
-    """Return the seeds of every condition, or nothing if a condition is missing."""
+    """Return the values per seed of every condition; empty if a condition is missing."""
     found = [means.get(Key(label, condition, field)) for condition in conditions]
     return None if None in found else [list(seeds.values()) for seeds in found if seeds]
 
@@ -281,7 +281,7 @@ def _make_claims(
 ) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
     """Compare all rows with their reference, under the plain condition and under the others.
 
-    Each table is corrected for how many claims it makes.
+    Each table is corrected for its number of claims.
     """
     directed = [measure for measure in spec.measures if measure.higher_is_better is not None]
     robust = [spec.measure(field) for field in spec.robust]

@@ -1,4 +1,4 @@
-"""What the numbers show, in sentences that are computed from them alone."""
+"""Sentences about the results, computed only from the numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from prism_motor.report.results import Key, SectionResults
 from prism_motor.statistics.claims import Claim, write_p
 
 Sentence = tuple[str, str]
-"""A subject and what was found about it, which are read together."""
+"""A subject and a finding, which together form a sentence."""
 
 
 def summarise_runs(all_results: Sequence[SectionResults]) -> str:
-    """Say what was run, in a few sentences."""
+    """Describe what was run in a few sentences."""
     sections = [results.section for results in all_results if results.section]
     runs = [run for section in sections for run in section.runs]
     arms = sum(len(section.arms) for section in sections)
@@ -45,7 +45,7 @@ def summarise_runs(all_results: Sequence[SectionResults]) -> str:
 
 
 def findings(results: SectionResults) -> list[Sentence]:
-    """Return one finding per comparison, then how arms behave, then the other conditions."""
+    """Return one finding per comparison, then the arms' behaviour, then other conditions."""
     found = compared(results.claims)
     if not found and results.section:
         found.append(("No comparison:", _why_none(results)))
@@ -53,7 +53,7 @@ def findings(results: SectionResults) -> list[Sentence]:
 
 
 def compared(claims: Sequence[Claim]) -> list[Sentence]:
-    """Return one finding per arm that is compared."""
+    """Return one finding per compared arm."""
     pairs = dict.fromkeys((claim.arm, claim.reference) for claim in claims)
     return [
         _comparison([claim for claim in claims if (claim.arm, claim.reference) == pair])
@@ -114,7 +114,7 @@ def _why_none(results: SectionResults) -> str:
 
 
 def _portraits(results: SectionResults) -> Sentence | None:
-    """Say how the arms behave, where the domain has something to say beside comparisons."""
+    """Describe the behaviour of the arms, if the domain has more to say than comparisons."""
     spec, parts = results.spec, []
     for row in results.rows:
         found = {

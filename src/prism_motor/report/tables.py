@@ -14,7 +14,7 @@ from prism_motor.statistics.claims import Claim, Measure, write_p
 from prism_motor.statistics.intervals import Estimate, Interval, estimate, wilson
 
 MISSING = "missing"
-"""What stands where a number should be."""
+"""Placeholder for a missing number."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class Cell:
     """One field of a table."""
 
     text: str
-    """What matters."""
+    """Main text."""
     detail: str = ""
     """A second, smaller line."""
     kind: str = ""
-    """``missing``, ``better``, ``worse`` or nothing; decides how it looks."""
+    """``missing``, ``better``, ``worse`` or empty; determines its style."""
     full: str = ""
-    """The whole of something that is shown in short."""
+    """Full version of abbreviated text."""
 
     def __str__(self) -> str:
         return f"{self.text} {self.detail}".strip()
@@ -43,22 +43,22 @@ class Table:
     columns: tuple[str, ...]
     """Headings."""
     rows: tuple[tuple[Cell, ...], ...]
-    """As many cells in each as there are headings."""
+    """Rows, with one cell per heading."""
     note: str = ""
-    """What one must know to read it."""
+    """Explanation for the reader."""
     folded: bool = False
-    """Whether a page shows it only when asked."""
+    """Whether it is collapsed on a page."""
 
 
 def blank() -> Cell:
-    """Return the cell of a number that is not there."""
+    """Return the cell of a missing number."""
     return Cell(MISSING, kind="missing")
 
 
 def main_table(results: SectionResults) -> Table:
     """Return the table of the plain condition: one row per arm."""
     spec = results.spec
-    # With successes alone as well: every measure but the rate has two columns.
+    # Every measure but the rate may have a second column, for successful episodes only.
     solved = (False, True) if spec.of_successes else (False,)
     columns = [(m, s) for m in spec.measures for s in solved if not (s and m is spec.rate)]
     sized = any(row.arm.parameters is not None for row in results.rows)
@@ -93,14 +93,14 @@ def main_table(results: SectionResults) -> Table:
 
 
 def conditions_tables(results: SectionResults) -> list[Table]:
-    """Return one table per measure of all conditions; none if there is only one condition."""
+    """Return one table per measure over all conditions; none for a single condition."""
     if len(results.conditions) < 2:
         return []
     return [conditions_table(results, field) for field in results.spec.robust]
 
 
 def conditions_table(results: SectionResults, field: str) -> Table:
-    """Return one measure under all conditions; with several seeds, the IQM over them too."""
+    """Return one measure under all conditions, with the IQM if there are several seeds."""
     measure = results.spec.measure(field)
     several = any(len(seeds) > 1 for seeds in results.means.values())
     overall = several and results.spec.iqm_over_conditions
@@ -128,7 +128,7 @@ def claims_table(claims: Sequence[Claim], title: str, *, folded: bool = False) -
     Args:
         claims: The comparisons.
         title: Heading.
-        folded: Whether the page shows it only when asked; without any test it always does so.
+        folded: Whether it is collapsed on a page; always so without any test.
     """
     tested = sum(claim.adjusted is not None for claim in claims)
     several = len({claim.condition for claim in claims}) > 1
@@ -202,9 +202,9 @@ def write_estimate(
 
     Args:
         found: The estimate; ``None`` gives a blank cell.
-        measure: What it is of.
-        rate: Whether it is a rate, which is never below 0 or above 100 %.
-        of: Successes and episodes, for an interval of a rate where the seeds give none.
+        measure: The measure.
+        rate: Whether it is a rate, whose interval is clipped to 0 to 100 %.
+        of: Successes and episodes, for the interval of a rate if the seeds give none.
     """
     if found is None:
         return blank()
@@ -213,7 +213,7 @@ def write_estimate(
         text += f" ± {measure.write(found.sd)}"
     if found.interval is not None:
         low, high = found.interval
-        if rate:  # the t interval of a rate knows no bounds
+        if rate:  # t intervals can exceed the bounds of a rate
             low, high = max(0.0, low), min(100.0, high)
         return Cell(text, _interval(Interval(low, high), measure))
     hits, episodes = of
@@ -238,7 +238,7 @@ def _heading(measure: Measure, solved: bool) -> str:
 
 
 def _seeds(results: SectionResults, row: ResultRow) -> str:
-    """Say how many trainings stand behind a row, and what became of the others."""
+    """Describe how many runs are behind a row, and the state of the others."""
     spec = results.spec
     episodes = ""
     if spec.shows_episodes:
@@ -264,7 +264,7 @@ def _seeds(results: SectionResults, row: ResultRow) -> str:
 
 def _interval(interval: Interval, measure: Measure, signed: bool = False) -> str:
     low, high = (measure.write(bound, signed) for bound in interval)
-    return f"[{low},\u00a0{high}]"  # never broken over two lines
+    return f"[{low},\u00a0{high}]"  # no line break inside
 
 
 def _comparison(claim: Claim) -> tuple[Cell, ...]:

@@ -1,4 +1,4 @@
-"""From a folder of runs to a page, its numbers as JSON and its tables as Markdown."""
+"""Writes the report of a folder of runs: a page, its numbers as JSON, its tables as Markdown."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from prism_motor.statistics.claims import Claim
 from prism_motor.statistics.intervals import Estimate, wilson
 
 SCHEMA = 2
-"""Version of report.json; raised when its meaning changes."""
+"""Version of report.json; increased when its meaning changes."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was written, and what it says."""
+    """The files and contents of a report."""
 
     page: Path
-    """The page; the others stand beside it."""
+    """The page; the other files are next to it."""
     data: Path
     """All numbers as JSON."""
     markdown: Path
@@ -39,7 +39,7 @@ class Report:
     summary: str
     """What was run, in a few sentences."""
     chapters: tuple[Chapter, ...]
-    """What is shown, in order."""
+    """The chapters, in order."""
     problems: tuple[str, ...]
     """What is missing or was left out."""
 
@@ -61,12 +61,12 @@ def write_report(
         reference: Name of the arm that others are compared with; default: the domain's.
         title: Heading; default: the folder's name.
         intro: A paragraph before the numbers.
-        command: What the page says makes it again.
+        command: Command that the page gives to reproduce it.
     """
     page = Path(folder) / f"{REPORT}.html" if out is None else Path(out)
     if page.suffix not in (".html", ".htm"):
         raise InputError(f"The page must be an .html file, got {page}.")
-    # Runs to sections, sections to numbers, numbers to chapters.
+    # Group runs into sections, compute their numbers and turn them into chapters.
     collection = collect(folder)
     if not collection.runs:
         raise RunError(_nothing(collection))
@@ -74,7 +74,7 @@ def write_report(
     results = compute_all(sections, reference)
     chapters = tuple(make_chapters(results))
     summary = summarise_runs(results)
-    # What else lies in the folders, as far as the page has room for it.
+    # Attach videos and analyses while the page has room.
     budget = AttachmentBudget(collection.root)
     videos = find_videos([run for section in sections for run in section.runs], budget)
     analyses = find_analyses(collection.root, collection.runs, budget)
@@ -95,6 +95,7 @@ def write_report(
         made=f"Page made {made['created'][:16].replace('T', ' ')} UTC by prism {made['prism']}"
         + (f" ({made['commit'][:8]})." if made["commit"] else "."),
     )
+    # Write the page last, so that it only appears next to its data.
     data, markdown = page.with_suffix(".json"), page.with_suffix(".md")
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -107,12 +108,12 @@ def write_report(
 
 
 def _nothing(collection: RunCollection) -> str:
-    text = f"There is no training run that can be reported in {collection.root} or below."
+    text = f"{collection.root} has no training run that can be reported."
     if collection.problems:
         return text + "".join(f"\n  {problem}" for problem in collection.problems)
     return (
         f"{text} A run folder has a {CONFIG}; prism train locomotion --out "
-        f"{collection.root}/NAME makes one."
+        f"{collection.root}/NAME creates one."
     )
 
 
@@ -122,13 +123,13 @@ def make_json(
     problems: Sequence[str],
     provenance: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return all numbers with where they came from.
+    """Return all numbers with their provenance.
 
     Args:
         summary: What was run.
-        all_results: One per task, and those of several together.
+        all_results: Results per task, and of several tasks together.
         problems: What is missing or was left out.
-        provenance: Of this report.
+        provenance: Provenance of this report.
     """
     return {
         "schema": SCHEMA,
@@ -158,7 +159,7 @@ def _section(results: SectionResults) -> dict[str, Any]:
 
 
 def _row(results: SectionResults, label: str) -> dict[str, Any]:
-    """Return the numbers of an arm, executed in one way."""
+    """Return the numbers of an arm with one kind of execution."""
     spec = results.spec
     (row,) = [row for row in results.rows if row.label == label]
     found: dict[str, dict[str, Any]] = {}

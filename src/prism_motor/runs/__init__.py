@@ -1,4 +1,4 @@
-"""Run folders: what a training run leaves behind, and how it is trusted again."""
+"""Run folders: what a training run writes, and how it is read and verified."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ __all__ = [
     "to_dict",
 ]
 
-# These need torch, which the command line imports as late as it can.
+# These need torch, which the command line imports as late as possible.
 __getattr__ = lazy(
     __name__,
     {

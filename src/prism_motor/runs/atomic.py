@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Atomic file writes: a file is either complete or absent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write JSON atomically; floats keep full precision, NaN is refused."""
+    """Write JSON atomically; floats keep full precision, NaN is rejected."""
     write_text(path, json.dumps(data, indent=2, allow_nan=False) + "\n")
 
 

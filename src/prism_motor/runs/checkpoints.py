@@ -5,7 +5,7 @@
     checkpoints/00000120/
         tensors.safetensors    every tensor by name
         state.json             counters and everything else that is not a tensor
-        complete.json          schema version, sizes and hashes; no marker, no checkpoint
+        complete.json          schema version, sizes and hashes; without it, no valid checkpoint
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from prism_motor.runs.atomic import sync_folder, write_json
 from prism_motor.runs.layout import CheckpointError
 
 SCHEMA = 1
-"""Version of the layout; raised when it changes."""
+"""Version of the layout; increased when it changes."""
 
 _TENSORS, _STATE, _MARKER = "tensors.safetensors", "state.json", "complete.json"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was saved."""
+    """A saved training state."""
 
     step: int
     """Update after which it was saved."""
@@ -45,7 +45,7 @@ class Checkpoint:
 def save_checkpoint(
     folder: Path, step: int, tensors: dict[str, Tensor], state: dict[str, Any]
 ) -> Path:
-    """Write a checkpoint beside the others and rename it into place when it is whole."""
+    """Write a checkpoint under a temporary name and rename it once it is complete."""
     try:
         from safetensors.torch import save_file
     except ImportError as error:
@@ -77,14 +77,14 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint after checking that it is whole and unchanged."""
+    """Read a checkpoint after checking that it is complete and unchanged."""
     from safetensors.torch import load_file
 
     marker = path / _MARKER
     if not marker.is_file():
         raise CheckpointError(
-            f"{path} is not a complete checkpoint (no {_MARKER}): it was cut while being written "
-            "or is another kind of folder. Use an earlier one."
+            f"{path} is not a complete checkpoint (no {_MARKER}): writing it was interrupted "
+            "or it is another kind of folder. Use an earlier one."
         )
     try:
         contents = json.loads(marker.read_text())
@@ -93,7 +93,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise CheckpointError(f"{marker} is not readable. Use an earlier checkpoint.") from error
     if schema != SCHEMA:
         raise CheckpointError(
-            f"{path} has layout version {schema}, this prism reads version {SCHEMA}. "
+            f"{path} has layout version {schema}; this version of prism reads {SCHEMA}. "
             "Load it with the version of prism that wrote it."
         )
     for name, expected in files.items():
@@ -108,7 +108,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def select(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Return the tensors whose names begin with ``prefix``, without it."""
+    """Return the tensors whose names start with ``prefix``, with the prefix removed."""
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 

@@ -1,4 +1,4 @@
-"""Frozen dataclass configs to plain data and back; unknown keys are errors."""
+"""Conversion of frozen dataclass configs to plain data and back; unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "to_dict"):  # a config that knows its own name, e.g. one of several actors
+    if hasattr(value, "to_dict"):  # a config that stores its name, e.g. one of several actors
         return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return to_dict(value)
@@ -44,7 +44,7 @@ def from_dict(kind: type[T], data: dict[str, Any], where: str = "config") -> T:
         where: Path of ``data`` for error messages.
     """
     if not isinstance(data, dict):
-        raise ConfigError(f"{where}: expected settings by name, got {type(data).__name__}.")
+        raise ConfigError(f"{where}: expected a table of settings, got {type(data).__name__}.")
     hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     for key in data:
@@ -66,7 +66,7 @@ def _required(kind: Any) -> list[dataclasses.Field[Any]]:
 
 
 def to_flags(config: Any) -> list[str]:
-    """Write a flat dataclass as flags of a command; fields with their default are left out."""
+    """Return a flat dataclass as command-line flags, without fields that have their default."""
     flags: list[str] = []
     for field in dataclasses.fields(config):
         value, default = getattr(config, field.name), field.default
@@ -88,7 +88,7 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
     if hasattr(hint, "from_dict"):
         return hint.from_dict(value)
     if dataclasses.is_dataclass(hint):
-        if isinstance(value, typing.cast(type, hint)):  # a part that was read before the rest
+        if isinstance(value, typing.cast(type, hint)):  # already converted
             return value
         return from_dict(typing.cast(type, hint), value, where)
     origin = typing.get_origin(hint)
@@ -126,17 +126,17 @@ def apply_overrides(config: T, overrides: Mapping[str, Any], where: str = "") ->
     """Return a dataclass config with some of its settings replaced.
 
     Args:
-        config: The config; sections may be configs of their own.
+        config: The config; sections may be configs too.
         overrides: New values by dotted key, ``{"ppo.learning_rate": 5e-4}``, or the same as nested
             tables. Unknown keys and values of another type are errors.
-        where: What stands before the keys in error messages, e.g. ``"actor."``.
+        where: Prefix of the keys in error messages, e.g. ``"actor."``.
     """
     known = sorted(_keys(config, where))
     return _overridden(config, _nested(flatten(overrides)), where, known)
 
 
 def flatten(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested tables as one, by dotted key; a key given twice is an error."""
+    """Flatten nested tables to dotted keys; a key given twice is an error."""
     flat: dict[str, Any] = {}
     for key, value in tables.items():
         inner = flatten(value) if isinstance(value, Mapping) else {"": value}
@@ -149,7 +149,7 @@ def flatten(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
-    """Read ``key=value`` words; values are JSON, and what is not JSON is a string."""
+    """Parse ``key=value`` strings; values that are not valid JSON are strings."""
     found: dict[str, Any] = {}
     for word in words:
         key, equals, text = word.partition("=")
@@ -165,7 +165,7 @@ def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
 
 
 def find_differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the dotted keys whose values differ, with both values; ``None`` where one has none."""
+    """Return both values of every dotted key that differs; ``None`` for a missing one."""
     first, second = flatten(one), flatten(two)
     keys = [*first, *(key for key in second if key not in first)]
     pairs = {key: (first.get(key), second.get(key)) for key in keys}
@@ -180,9 +180,9 @@ def _nested(flat: dict[str, Any]) -> dict[str, Any]:
         for group in groups:
             branch = branch.setdefault(group, {})
             if not isinstance(branch, dict):
-                raise ConfigError(f"{key}: {group} is given as a value too.")
+                raise ConfigError(f"{key}: {group} is also given as a value.")
         if last in branch:
-            raise ConfigError(f"{key} is given as a value and as a group of settings.")
+            raise ConfigError(f"{key} is given both as a value and as a group of settings.")
         branch[last] = value
     return tree
 
@@ -198,7 +198,7 @@ def _overridden(config: Any, tree: dict[str, Any], prefix: str, known: list[str]
             near = near or difflib.get_close_matches(key, known, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             allowed = ", ".join(prefix + name for name in names)
-            raise ConfigError(f"Unknown setting {key!r}; there are: {allowed}.{hint}")
+            raise ConfigError(f"Unknown setting {key!r}; known settings: {allowed}.{hint}")
         current = getattr(config, name)
         if dataclasses.is_dataclass(current):
             inner = [field.name for field in dataclasses.fields(current)]
@@ -211,14 +211,14 @@ def _overridden(config: Any, tree: dict[str, Any], prefix: str, known: list[str]
         elif isinstance(value, dict) and isinstance(current, dict):
             changes[name] = _merged(current, value, hints[name], key)
         elif isinstance(value, dict):
-            raise ConfigError(f"{key} is one value, {current!r}, and has no setting in it.")
+            raise ConfigError(f"{key} is a single value, {current!r}, not a group of settings.")
         else:
             changes[name] = _typed(hints[name], value, key)
     return dataclasses.replace(config, **changes)
 
 
 def _merged(current: dict[str, Any], changes: dict[str, Any], hint: Any, where: str) -> Any:
-    """Change some entries of a table; entries may be tables too."""
+    """Change some entries of a table, which may be tables themselves."""
     kind = typing.get_args(hint)[1] if typing.get_args(hint) else Any
     found = dict(current)
     for name, value in changes.items():

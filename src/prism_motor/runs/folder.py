@@ -32,7 +32,7 @@ from prism_motor.runs.shipped import is_shipped, resolve
 
 
 class Run:
-    """A run folder; make one with :meth:`create` or :meth:`open`."""
+    """A run folder; use :meth:`create` or :meth:`open`."""
 
     def __init__(self, path: Path, config: dict[str, Any]) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class Run:
 
     @classmethod
     def create(cls, path: str | Path, config: dict[str, Any]) -> Run:
-        """Make a new run folder; refuses one that already holds something."""
+        """Create a run folder; an existing one must be empty."""
         folder = cls.check_new(path)
         try:
             (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
@@ -55,27 +55,27 @@ class Run:
 
     @staticmethod
     def check_new(path: str | Path) -> Path:
-        """Refuse a folder that already holds something."""
+        """Reject a folder that is not empty."""
         folder = Path(path)
         if folder.exists() and not folder.is_dir():
             raise RunError(f"{folder} is a file. Choose another folder.")
         if folder.exists() and any(folder.iterdir()):
-            holds = f"continue the run with --resume {folder}"
+            remedy = f"continue the run with --resume {folder}"
             if not (folder / CONFIG).exists():
-                holds = "move away what it holds, which is no run"
+                remedy = "move its contents away, which are not a run"
             elif not checkpoint_steps(folder / CHECKPOINTS):
-                holds = "delete it: its run was cut before the first checkpoint"
-            raise RunError(f"{folder} is not empty. Choose another folder, or {holds}.")
+                remedy = "delete it: its run was interrupted before the first checkpoint"
+            raise RunError(f"{folder} is not empty. Choose another folder, or {remedy}.")
         return folder
 
     @property
     def config_file(self) -> Path:
-        """Where the settings are."""
+        """Path of the settings."""
         return self.path / CONFIG
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
-        """Open an existing run, by its folder or by the name of a shipped policy."""
+        """Open an existing run by its folder or by the name of a shipped policy."""
         folder = resolve(path)
         file = folder / CONFIG
         if not file.is_file():
@@ -85,11 +85,11 @@ class Run:
         except ValueError as error:
             raise RunError(f"{file} is not readable JSON: {error}.") from error
         if not isinstance(config, dict):
-            raise RunError(f"{file} holds no settings by name, but {type(config).__name__}.")
+            raise RunError(f"{file} should hold a table of settings, not {type(config).__name__}.")
         return cls(folder, config)
 
     def save(self, step: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> Path:
-        """Write a checkpoint and point ``last`` to it."""
+        """Write a checkpoint and update ``last``."""
         path = save_checkpoint(self.path / CHECKPOINTS, step, tensors, state)
         try:
             write_text(self.path / LAST, f"{step}\n")
@@ -105,24 +105,22 @@ class Run:
         return checkpoint_steps(self.path / CHECKPOINTS)
 
     def checkpoint_step(self, step: int | None = None) -> int:
-        """Return the step of a checkpoint that is there; the newest by default."""
+        """Return the step of an existing checkpoint; the newest by default."""
         steps = self.steps()
         if not steps:
-            raise RunError(
-                f"{self.path} has no complete checkpoint yet, so there is nothing to load."
-            )
+            raise RunError(f"{self.path} has no complete checkpoint yet; there is nothing to load.")
         if step is None:
             return steps[-1]
         if step not in steps:
-            raise RunError(f"{self.path} has no checkpoint {step}; there are: {steps}.")
+            raise RunError(f"{self.path} has no checkpoint {step}; available: {steps}.")
         return step
 
     def load(self, step: int | None = None) -> Checkpoint:
-        """Load a checkpoint; the newest whole one by default."""
+        """Load a checkpoint; the newest complete one by default."""
         return load_checkpoint(self.path / CHECKPOINTS / f"{self.checkpoint_step(step):08d}")
 
     def weights(self, prefix: str, step: int | None = None) -> dict[str, Tensor]:
-        """Return the tensors of a checkpoint whose names begin with ``prefix``, without it."""
+        """Return the tensors of a checkpoint under ``prefix``, with the prefix removed."""
         return select(self.load(step).tensors, prefix)
 
     def prune(self, keep: int) -> None:
@@ -138,7 +136,7 @@ class Run:
         self._metrics.flush()
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return all metrics; a last line cut in the middle is left out."""
+        """Return all metrics, without a truncated last line."""
         file = self.path / METRICS
         rows = []
         for line in file.read_text().splitlines() if file.exists() else []:
@@ -146,13 +144,13 @@ class Run:
                 row = json.loads(line)
             except ValueError:
                 break
-            if "iteration" in row:  # what updates were called before
+            if "iteration" in row:  # former name of updates
                 row = {"update": row.pop("iteration"), **row}
             rows.append(row)
         return rows
 
     def rewind_metrics(self, step: int) -> None:
-        """Drop what was logged after ``step``, before the run goes on from there."""
+        """Drop rows logged after ``step``, before the run resumes from there."""
         self.close()
         kept = [row for row in self.metrics() if row["update"] <= step]
         write_text(self.path / METRICS, "".join(json.dumps(row) + "\n" for row in kept))
@@ -161,7 +159,7 @@ class Run:
         """Return the folder that evaluations are written to."""
         if is_shipped(self.path):
             raise RunError(
-                f"{self.path.name} comes with prism and stays as it is. Evaluate a copy: "
+                f"{self.path.name} ships with prism and is read-only. Evaluate a copy: "
                 f"prism_motor.runs.shipped.working_copy({self.path.name!r})."
             )
         folder = self.path / EVALUATIONS

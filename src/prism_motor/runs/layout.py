@@ -1,9 +1,9 @@
-"""The layout of run folders and of the folders around them: every file name, and the tree walk.
+"""The layout of run and campaign folders: every file name, and how runs are found.
 
 .. code-block:: text
 
     RUN/
-        config.json           resolved settings, enough to repeat the run
+        config.json           all settings needed to repeat the run
         provenance.json       code version, packages, machine, command
         metrics.jsonl         one line per row of metrics
         checkpoints/<step>/   see :mod:`prism_motor.runs.checkpoints`
@@ -36,31 +36,31 @@ EXPORT = "export"
 PRETRAINED = "pretrained"
 
 CAMPAIGN = "campaign.json"
-"""A campaign as it was last run, in the folder around its runs."""
+"""The campaign as it was last run, in its folder."""
 TUNING = "tuning.json"
-"""The sweep of a campaign and its winners, beside it."""
+"""The campaign's tuning sweep and the winners, in its folder."""
 TUNING_RUNS = "tuning"
 """Folder of a campaign's tuning runs, which are never reported."""
 LOGS = "logs"
-"""Folder of the output of a campaign's jobs."""
+"""Folder of the logs of a campaign's jobs."""
 DEMOS = "demos"
-"""Folder of the demonstrations that a campaign recorded."""
+"""Folder of the demonstrations that a campaign records."""
 PLANS = ".plans"
-"""Folder of the settings that a campaign's jobs were started with."""
+"""Folder of the settings that a campaign's jobs start with."""
 REPORT = "report"
-"""Stem of the files of a report."""
+"""Stem of the file names of a report."""
 
 
 def is_run(folder: Path) -> bool:
-    """Say whether a folder is a run."""
+    """Return whether a folder is a run."""
     return (folder / CONFIG).is_file() and (folder / PROVENANCE).is_file()
 
 
 def walk_runs(root: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield every folder at or below ``root`` that may matter, and whether it is a run.
+    """Yield every relevant folder at or below ``root``, and whether it is a run.
 
-    Hidden folders, logs, analyses and the tuning runs of campaigns are left out, and so is all that
-    lies inside runs.
+    Hidden folders, logs, analyses, the tuning runs of campaigns and the contents of runs are left
+    out.
     """
     for place, inner, files in os.walk(root):
         folder = Path(place)
@@ -74,8 +74,8 @@ def walk_runs(root: Path) -> Iterator[tuple[Path, bool]]:
 
 
 class RunError(PrismError, RuntimeError):
-    """A folder is not the run it should be."""
+    """A run folder is missing, unreadable or not the expected run."""
 
 
 class CheckpointError(RunError):
-    """A checkpoint is missing, damaged or of another kind."""
+    """A checkpoint is missing, damaged or of another version."""

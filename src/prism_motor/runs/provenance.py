@@ -1,4 +1,4 @@
-"""Where a run came from: code version, packages, machine and command."""
+"""Provenance of a run: code version, packages, machine and command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PACKAGES = ("torch", "numpy", "scipy", "mujoco", "rsl-rl-lib", "tensordict", "l
 
 
 def collect_provenance() -> dict[str, Any]:
-    """Collect what is needed to say how a result was made."""
+    """Collect everything needed to trace how a result was produced."""
     return {
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
@@ -34,7 +34,7 @@ def _source() -> Path:
 
 
 def _git(*arguments: str) -> str | None:
-    """Ask git about the checkout this package runs from; ``None`` when it runs from a wheel."""
+    """Run git in the checkout of this package; ``None`` if installed from a wheel."""
     try:
         answer = subprocess.run(
             ["git", "-C", str(_source()), *arguments],

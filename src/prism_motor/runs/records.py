@@ -1,4 +1,4 @@
-"""Small records of runs, for those who check numbers: everything but the weights."""
+"""Small records of runs for checking published numbers: everything but the weights."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from prism_motor.runs.layout import (
 )
 
 _ROWS = 200
-"""Rows of metrics that are kept."""
+"""Number of rows of metrics to keep."""
 
 _SUMMARIES = (CAMPAIGN, TUNING, f"{REPORT}.md")
-"""What is kept of the folders around runs."""
+"""Files to keep from the folders around runs."""
 
 _ANALYSES = {".json", ".md", ".png", ".svg"}
-"""Endings of what is kept of analyses."""
+"""File types to keep from analyses."""
 
 
 def write_records(root: Path, out: Path) -> list[str]:
     """Write records of all runs at or below a folder, with analyses and tables.
 
-    Runs that a campaign made to tune its arms are left out: tuning.json has their scores.
+    The tuning runs of campaigns are left out: tuning.json has their scores.
 
     Args:
         root: A run, a campaign, or any folder of them.
-        out: Where to, in the same tree; records that are there already are replaced.
+        out: Output folder, with the same tree; existing records are replaced.
 
     Returns:
         The names of the runs.
     """
     if not root.is_dir():
-        raise RunError(f"There is no folder {root}.")
+        raise RunError(f"No such folder: {root}.")
     if out.resolve().is_relative_to(root.resolve()):
-        raise RunError(f"Records of {root} cannot go into {out}, which is inside it.")
+        raise RunError(f"Records of {root} cannot be written to {out}, which is inside it.")
     names = []
     for folder, run in walk_runs(root):
         target = out / folder.relative_to(root)
@@ -61,19 +61,19 @@ def write_records(root: Path, out: Path) -> list[str]:
             names.append(folder.relative_to(root).as_posix())
         _copy_analyses(folder / ANALYSIS, target / ANALYSIS)
     if not names:
-        raise RunError(f"There is no run at or below {root}.")
+        raise RunError(f"No runs found in {root}.")
     return names
 
 
 def write_record(source: Run, folder: Path, digits: int | None = 6) -> None:
     """Write settings, provenance, a learning curve and all evaluated episodes of a run.
 
-    What names a machine goes: folders in command lines.
+    Folders in command lines are removed, because they identify a machine.
 
     Args:
         source: The run.
-        folder: Where to; made if it is not there.
-        digits: Significant digits of measured numbers; all of them with ``None``.
+        folder: Output folder, created if missing.
+        digits: Significant digits of measured numbers; ``None`` for all.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / CONFIG, source.config)
@@ -94,7 +94,7 @@ def write_record(source: Run, folder: Path, digits: int | None = 6) -> None:
 
 
 def thin(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """Return about ``count`` rows, evenly spaced, with the first and the last."""
+    """Return about ``count`` evenly spaced rows, including the first and the last."""
     if len(rows) <= count:
         return rows
     last = len(rows) - 1
@@ -102,7 +102,7 @@ def thin(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
 
 
 def portable(provenance: dict[str, Any]) -> dict[str, Any]:
-    """Leave of every path in the command line its last part."""
+    """Reduce every path in the command line to its last part."""
     command = [re.sub(r"[^=]*[/\\]", "", word.rstrip("/\\")) for word in provenance["command"]]
     return {**provenance, "command": command}
 

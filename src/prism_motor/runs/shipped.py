@@ -1,8 +1,8 @@
 """Trained policies that come with the package: small run folders, opened by name.
 
-A shipped policy is a run folder with the actor's weights alone. Wherever a run is asked for, its
-name does: ``load_policy("g1-prism")``, ``prism eval g1-prism``. The package stays as it was
-installed, so whoever writes into a run folder takes a :func:`working_copy` first.
+A shipped policy is a run folder with only the actor's weights. Its name works wherever a run is
+expected: ``load_policy("g1-prism")``, ``prism eval g1-prism``. Installed packages are not modified,
+so code that writes into a run folder makes a :func:`working_copy` first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from prism_motor.runs.layout import RunError
 
 SHIPPED = Path(__file__).resolve().parents[1] / "shipped"
-"""Where they are: one folder a policy."""
+"""Folder of the shipped policies, one subfolder per policy."""
 
 
 _FORMER = {"g1-gated": "g1-prism", "g1-mlp-larger": "g1-mlp-matched"}
@@ -27,7 +27,7 @@ def shipped_names() -> list[str]:
 
 
 def resolve(run: str | Path) -> Path:
-    """Return the run folder that is meant; a folder of that name wins over a shipped policy.
+    """Return the folder of a run; an existing folder wins over a shipped policy of that name.
 
     Args:
         run: A run folder or the name of a shipped policy.
@@ -39,21 +39,21 @@ def resolve(run: str | Path) -> Path:
     name = _FORMER.get(str(run), str(run))
     if name in names:
         return SHIPPED / name
-    known = f"; these come with prism: {', '.join(names)}" if names else ""
-    raise RunError(f"There is no run at {run}{known}.")
+    known = f"; policies shipped with prism: {', '.join(names)}" if names else ""
+    raise RunError(f"No run found at {run}{known}.")
 
 
 def is_shipped(run: str | Path) -> bool:
-    """Say whether a run is one that comes with the package."""
+    """Return whether a run ships with the package."""
     return resolve(run).resolve().parent == SHIPPED
 
 
 def working_copy(run: str | Path, parent: str | Path = "outputs") -> Path:
-    """Return a run folder that may be written into.
+    """Return a run folder that can be written to.
 
     Args:
         run: A run folder, which is returned as it is, or a shipped policy, which is copied.
-        parent: Where the copy goes, under the policy's name; one that is there is used again.
+        parent: Folder for the copy, which is named after the policy; an existing one is reused.
     """
     path = resolve(run)
     if not is_shipped(path):
@@ -68,20 +68,20 @@ def working_copy(run: str | Path, parent: str | Path = "outputs") -> Path:
             shutil.rmtree(temporary, ignore_errors=True)
     elif _fingerprint(copy) != _fingerprint(path):
         raise RunError(
-            f"{copy} is not a copy of the shipped policy {path.name}, perhaps one of another "
+            f"{copy} is not a copy of the shipped policy {path.name}, or comes from another "
             "version. Move it away, or give another folder by its path."
         )
     return copy
 
 
 def writable(run: str | Path) -> Path:
-    """Return the run folder to write into: that of a shipped policy is copied, which is printed."""
+    """Return the folder to write to; a shipped policy is copied, and the copy is announced."""
     folder = working_copy(run)
     if is_shipped(run):
-        print(f"{run} comes with prism; this goes to its copy in {folder}.")
+        print(f"{run} ships with prism; writing to its copy in {folder}.")
     return folder
 
 
 def _fingerprint(run: Path) -> list[str]:
-    """Read the hashes of all checkpoints, which stand in their markers."""
+    """Read the hashes of all checkpoints from their markers."""
     return [file.read_text() for file in sorted(run.glob("checkpoints/*/complete.json"))]

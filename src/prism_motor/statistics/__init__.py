@@ -1,8 +1,8 @@
-"""How sure we are: estimates over training seeds, rates, comparisons and their corrections.
+"""Statistics: estimates over training seeds, rates, comparisons and corrections.
 
-Episodes of one policy are not independent trainings. Average them first, one number per training
-seed, and give those to the functions here; only rates of episodes belong to :func:`wilson`, whose
-interval then speaks of the policies at hand and not of others.
+Episodes of one policy are not independent training runs. Average them first, to one number per
+training seed, and give those to the functions here; only rates of episodes go to :func:`wilson`,
+whose interval then holds for these policies and not for others.
 """
 
 from prism_motor.statistics.claims import Claim, Measure, make_claim, with_holm, write_p

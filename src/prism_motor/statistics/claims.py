@@ -1,7 +1,7 @@
 """What is measured, and when an arm may be called better than its reference.
 
-There is one rule for all tables and sentences: the 95 % interval of the paired difference leaves
-out zero, and Holm's p-value among all claims of the table is below 0.05.
+There is one rule for all tables and sentences: the 95 % interval of the paired difference excludes
+zero, and Holm's p-value among all claims of the table is below 0.05.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from prism_motor.statistics.paired import Comparison, compare, holm
 
 LEVEL = 0.05
-"""Adjusted p-values below this make a claim."""
+"""Adjusted p-values below this support a claim."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class Measure:
     field: str
     """Field of an episode's record."""
     title: str
-    """What it is called."""
+    """Name in tables and sentences."""
     unit: str = ""
     """Unit after scaling."""
     digits: int = 3
-    """Decimals that are shown."""
+    """Decimals to show."""
     higher_is_better: bool | None = None
-    """Which direction is better; ``None`` if neither is, and no claim is made."""
+    """Which direction is better; ``None`` if neither, then no claim is made."""
     factor: float = 1.0
-    """From the record to the unit."""
+    """Factor from the recorded value to the unit."""
 
     @property
     def heading(self) -> str:
@@ -50,7 +50,7 @@ class Measure:
         return None if found is None else self.factor * float(found)
 
     def write(self, value: float, signed: bool = False) -> str:
-        """Write a value with its decimals; a minus, not a hyphen."""
+        """Format a value with its decimals and a proper minus sign."""
         return f"{value:{'+' if signed else ''}.{self.digits}f}".replace("-", "−")
 
 
@@ -61,13 +61,13 @@ class Claim:
     arm: str
     """Label of the arm."""
     reference: str
-    """Label of what it is compared with."""
+    """Label of the reference."""
     condition: str
-    """Under which condition."""
+    """Name of the condition."""
     measure: Measure
-    """In what."""
+    """The measure that is compared."""
     comparison: Comparison | None
-    """``None`` without a common seed."""
+    """The comparison; ``None`` without a common seed."""
     adjusted: float | None = None
     """Holm's p-value among all claims of the table."""
 
@@ -94,11 +94,11 @@ def make_claim(
 
 
 def with_holm(claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Return the claims of one table with p-values that allow for their number."""
+    """Return the claims of one table with p-values adjusted for their number."""
     adjusted = holm([c.comparison.p_value if c.comparison else None for c in claims])
     return tuple(replace(c, adjusted=p) for c, p in zip(claims, adjusted, strict=True))
 
 
 def write_p(value: float) -> str:
-    """Write a p-value with two significant digits."""
+    """Format a p-value with two significant digits."""
     return "< 0.001" if value < 0.001 else f"{value:.2g}"

@@ -12,7 +12,7 @@ from prism_motor._checks import InputError
 from prism_motor._extras import missing_extra
 
 CONFIDENCE = 0.95
-"""Confidence of every interval unless said otherwise."""
+"""Default confidence of intervals."""
 
 
 class Interval(NamedTuple):
@@ -22,22 +22,22 @@ class Interval(NamedTuple):
     high: float
 
     def contains(self, value: float) -> bool:
-        """Say whether a value lies inside."""
+        """Return whether a value lies inside."""
         return self.low <= value <= self.high
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What some training seeds say about all of them."""
+    """An estimate over training seeds."""
 
     centre: float
     """Mean, or interquartile mean."""
     sd: float | None
     """Sample standard deviation; ``None`` for a single seed and over several tasks."""
     interval: Interval | None
-    """Interval of the centre; ``None`` where the seeds cannot say how much they vary."""
+    """Interval of the centre; ``None`` if the seeds do not show how much they vary."""
     count: int
-    """How many values."""
+    """Number of values."""
 
 
 def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
@@ -56,7 +56,7 @@ def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Esti
 def geometric_estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
     """Return the geometric mean over training seeds and the t interval of the logarithms.
 
-    Errors are positive and differ by factors, so their logarithms are what is near normal.
+    Errors are positive and differ by factors, so their logarithms are closer to normal.
 
     Args:
         values: One positive number per training seed; zeros count as 1e-12.
@@ -70,8 +70,8 @@ def geometric_estimate(values: Sequence[float], *, confidence: float = CONFIDENC
 def t_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Interval | None:
     """Return the interval of a mean by Student's t.
 
-    A single value has none, and neither have equal values: that five seeds all survived every
-    episode does not make the sixth certain.
+    A single value has none, and neither do equal values: if five seeds survived every episode, that
+    does not make the sixth certain.
 
     Args:
         values: Independent values.
@@ -91,8 +91,8 @@ def wilson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> In
     """Return the Wilson interval of a rate.
 
     Args:
-        successes: How often it happened.
-        trials: How often it could have; at least once.
+        successes: Number of successes.
+        trials: Number of trials, at least 1.
         confidence: Confidence of the interval.
     """
     check_confidence(confidence)
@@ -107,15 +107,15 @@ def wilson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> In
 
 
 def check_values(values: Sequence[float]) -> None:
-    """Refuse no values and values that are not finite."""
+    """Reject an empty sequence and values that are not finite."""
     if len(values) == 0:
-        raise InputError("There are no values; what is missing stays missing in a table.")
+        raise InputError("At least one value is needed.")
     if not all(math.isfinite(value) for value in values):
         raise InputError(f"Values must be finite, got {list(values)}.")
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse what is not a probability between 0 and 1."""
+    """Reject what is not between 0 and 1."""
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {confidence}.")
 

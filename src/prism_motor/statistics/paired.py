@@ -30,14 +30,14 @@ class Comparison:
     p_value: float | None
     """Two-sided paired t test; ``None`` with the interval."""
     improvement: float
-    """Share of all pairs of an arm's and a reference's training in which the arm is better; ties
-    count half."""
+    """Share of all pairs of a run of the arm and one of the reference in which the arm is better;
+    ties count half."""
     improvement_interval: Interval | None
     """Its bootstrap interval."""
     seeds: tuple[int, ...]
     """Training seeds that both have."""
     unpaired: tuple[int, ...]
-    """Training seeds that only one of them has; not used."""
+    """Unused training seeds, which only one of them has."""
 
 
 def compare(
@@ -54,7 +54,7 @@ def compare(
     Args:
         arm: One number by training seed.
         reference: The same for the reference.
-        higher_is_better: Which direction is an improvement; says nothing about the difference.
+        higher_is_better: Which direction is an improvement; the difference does not depend on it.
         resamples: Bootstrap samples for the probability of improvement.
         seed: Seed of the resampling.
         confidence: Confidence of the intervals.
@@ -67,10 +67,12 @@ def compare(
         return None
     ours, theirs = [arm[s] for s in common], [reference[s] for s in common]
     differences = [a - b for a, b in zip(ours, theirs, strict=True)]
+    # Equal differences have no interval, so there is nothing to test either.
     interval = t_interval(differences, confidence=confidence)
     p_value = None
     if interval is not None:
         p_value = float(scipy_stats().ttest_1samp(differences, 0.0).pvalue)
+    # The probability of improvement is over all pairs, where higher is better.
     if not higher_is_better:
         ours, theirs = [-a for a in ours], [-b for b in theirs]
     chance, chance_interval = probability_of_improvement(
@@ -104,7 +106,7 @@ def probability_of_improvement(
     Args:
         values: One number per training; higher is better.
         reference: The same for the reference.
-        resamples: Bootstrap samples; both groups are resampled on their own.
+        resamples: Bootstrap samples; both groups are resampled separately.
         seed: Seed of the resampling.
         confidence: Confidence of the interval.
     """
@@ -129,7 +131,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return Holm's adjusted p-values, for a table that makes several claims at once.
 
     Args:
-        p_values: One per claim; what could not be tested (``None``) is no claim and stays ``None``.
+        p_values: One per claim; untested ones (``None``) do not count and stay ``None``.
     """
     for value in p_values:
         if value is not None and not 0 <= value <= 1:

@@ -1,4 +1,4 @@
-"""Stratified bootstrap, and the interquartile mean that it is mostly used for."""
+"""Stratified bootstrap, and the interquartile mean it is mostly used for."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 RESAMPLES = 5000
-"""Bootstrap samples unless said otherwise."""
+"""Default number of bootstrap samples."""
 
 _BATCH_VALUES = 2_000_000
-"""Numbers held at once while resampling."""
+"""Largest number of values held in memory while resampling."""
 
 
 def bootstrap(
@@ -35,13 +35,13 @@ def bootstrap(
     seed: int = 0,
     confidence: float = CONFIDENCE,
 ) -> Interval | None:
-    """Return the percentile interval of a statistic, resampling every stratum on its own.
+    """Return the percentile interval of a statistic, resampling every stratum separately.
 
-    What is drawn are entries along the first axis of each stratum, and these must be independent:
-    training seeds (stratum: a task), or episodes (as sums over their steps, not as steps).
+    Entries are drawn along the first axis of each stratum and must be independent: training seeds
+    (stratum: a task), or episodes (as sums over their steps, not as steps).
 
     Args:
-        strata: Arrays (entries, ...); they differ in entries only.
+        strata: Arrays (entries, ...) that differ only in the number of entries.
         statistic: Maps a batch (resamples, entries of all strata in order, ...) to (resamples,).
         resamples: Bootstrap samples.
         seed: Seed of the resampling; the same seed gives the same interval.
@@ -77,7 +77,7 @@ def bootstrap(
 def iqm(values: ArrayLike, axis: int | None = None) -> np.ndarray:
     """Return the interquartile mean: the mean without the lowest and the highest quarter.
 
-    Whole values are left out, so with fewer than four it is the mean.
+    Only whole values are left out, so with fewer than four it is the mean.
 
     Args:
         values: Any array.
@@ -98,7 +98,7 @@ def iqm_estimate(
     The interval of a handful of seeds is somewhat too narrow, as with every bootstrap.
 
     Args:
-        strata: Per task (or condition) one number per training seed, on a common scale.
+        strata: One number per training seed for every task (or condition), on a common scale.
         resamples: Bootstrap samples.
         seed: Seed of the resampling.
         confidence: Confidence of the interval.
@@ -120,7 +120,7 @@ def iqm_estimate(
 
 
 def unless_empty(interval: Interval | None) -> Interval | None:
-    """Return ``None`` for an interval without width: equal samples are no certainty."""
+    """Return ``None`` for an interval of zero width: equal samples do not mean certainty."""
     if interval is None or math.isclose(*interval, rel_tol=1e-12):
         return None
     return interval

@@ -1,4 +1,4 @@
-"""What every run and every evaluation has, whatever is learned; domains add their own fields."""
+"""Settings shared by every run and every evaluation; domains add their own fields."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from prism_motor._checks import InputError, check_size
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """A training run, enough to repeat it."""
+    """Everything needed to repeat a training run."""
 
     kind: str
     """Domain of the run."""
     preset: str
-    """Name of the preset that the settings came from."""
+    """Name of the preset the settings came from."""
     arm: str
-    """Name of the arm of a comparison."""
+    """Name of the arm in a comparison."""
     seed: int = 1
-    """Seed of everything random."""
+    """Seed for all random numbers."""
     updates: int = 1000
-    """Training updates in all."""
+    """Total number of training updates."""
     threads: int = 1
-    """Threads of simulation and torch in each process; part of what makes a run exact."""
+    """Simulation and torch threads per process; results depend on it bit for bit."""
     checkpoint_every: int = 100
     """Updates between checkpoints."""
     keep_checkpoints: int = 3
-    """How many of the newest checkpoints are kept."""
+    """Number of most recent checkpoints to keep."""
     plugins: tuple[str, ...] = ()
-    """Modules of the user that the run needs."""
+    """User modules that the run needs."""
 
     def __post_init__(self) -> None:
         for name in ("updates", "threads", "checkpoint_every", "keep_checkpoints"):
@@ -45,13 +45,13 @@ class EvaluationConfig:
     """How a trained policy is evaluated."""
 
     conditions: tuple[str, ...] = ("nominal",)
-    """Names of the conditions."""
+    """Names of the conditions to evaluate."""
     seeds: tuple[int, ...] = (101,)
     """Evaluation seeds."""
     episodes: int = 20
     """Episodes per seed."""
     threads: int = 1
-    """Threads of the evaluation."""
+    """Number of threads to evaluate with."""
 
     def __post_init__(self) -> None:
         check_unique("conditions", self.conditions)
@@ -66,16 +66,16 @@ class EvaluationConfig:
 
 
 def check_seeds(what: str, seeds: Sequence[int]) -> None:
-    """Refuse seeds that are missing, negative or there twice."""
+    """Reject seeds that are missing, negative or repeated."""
     check_unique(what, seeds)
     if any(seed < 0 for seed in seeds):
         raise InputError(f"{what} must not be negative, got {list(seeds)}.")
 
 
 def check_unique(what: str, values: Sequence[Any]) -> None:
-    """Refuse an empty list and values that are there twice."""
+    """Reject an empty list and repeated values."""
     if not values:
         raise InputError(f"{what}: give at least one.")
     twice = [value for value, count in Counter(map(str, values)).items() if count > 1]
     if twice:
-        raise InputError(f"{what} must differ; twice: {', '.join(twice)}.")
+        raise InputError(f"{what} must be unique; repeated: {', '.join(twice)}.")

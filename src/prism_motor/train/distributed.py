@@ -1,8 +1,8 @@
-"""Data-parallel training over processes: gloo on CPUs, NCCL on GPUs.
+"""Data-parallel training across processes: gloo on CPUs, NCCL on GPUs.
 
 Started by ``torchrun --nproc-per-node 2 -m prism_motor.cli train locomotion ...`` or by ``prism
 train locomotion --processes 2``, which does the same on this machine. Every process steps its own
-environments; gradients and normaliser statistics are averaged, so that the networks agree.
+environments; gradients and normaliser statistics are averaged, so the networks stay identical.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from prism_motor._checks import PrismError
 
 @dataclass(frozen=True)
 class Rank:
-    """This process among all."""
+    """Position of this process among all processes."""
 
     index: int = 0
     """0 writes the run folder."""
@@ -47,12 +47,12 @@ ALONE = Rank()
 
 
 def current_rank() -> Rank:
-    """Read what torchrun put into the environment."""
+    """Read the rank from the environment variables set by torchrun."""
     return Rank(int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)))
 
 
 def connect(rank: Rank) -> None:
-    """Join the process group; nothing to do for a single process."""
+    """Join the process group; a no-op for a single process."""
     if rank.world_size > 1 and not dist.is_initialized():
         backend = "nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend, rank=rank.index, world_size=rank.world_size)
@@ -65,7 +65,7 @@ def disconnect() -> None:
 
 
 def check_agreement(models: dict[str, nn.Module]) -> None:
-    """Raise if the parameters of the processes have drifted apart."""
+    """Raise if the processes no longer have the same parameters."""
     if not dist.is_initialized():
         return
     for title, model in models.items():
@@ -76,12 +76,12 @@ def check_agreement(models: dict[str, nn.Module]) -> None:
             if not torch.equal(mine, first):
                 raise RuntimeError(
                     f"Process {dist.get_rank()} disagrees with process 0 on {title}.{name}; "
-                    "data-parallel training has broken. Resume from the last checkpoint."
+                    "data-parallel training is broken. Resume from the last checkpoint."
                 )
 
 
 def agree(asked: bool) -> bool:
-    """Return whether any process asks to stop; the answer is the same in all of them."""
+    """Return whether any process asks to stop; all processes get the same answer."""
     if not dist.is_initialized():
         return asked
     flag = torch.tensor(int(asked))
@@ -90,11 +90,11 @@ def agree(asked: bool) -> bool:
 
 
 def gather(tensors: dict[str, Tensor], own: tuple[str, ...]) -> dict[str, Tensor]:
-    """Collect on process 0 what differs between processes, under ``rank<i>.`` names.
+    """Collect on process 0 the tensors that differ between processes, named ``rank<i>.*``.
 
     Args:
         tensors: All tensors of this process.
-        own: Prefixes of the names that differ; the rest is the same everywhere.
+        own: Name prefixes of the tensors that differ; the rest are the same everywhere.
     """
     if not dist.is_initialized():
         return tensors
@@ -106,10 +106,10 @@ def gather(tensors: dict[str, Tensor], own: tuple[str, ...]) -> dict[str, Tensor
 
 
 def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
-    """Run ``work(*arguments)`` in several local processes and wait for them.
+    """Run ``work(*arguments)`` in several local processes and wait for them to finish.
 
-    Ctrl-C reaches this process alone, which passes it on, so that all of them stop at one update. A
-    mistake of the user that a process finds is raised here.
+    Only this process receives Ctrl-C; it forwards it, so that all of them stop at the same update.
+    A user error found by any process is raised here.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -150,7 +150,7 @@ def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
 def _child(
     index: int, processes: int, port: int, mistakes: Any, work: Callable[..., None], args: Any
 ) -> None:
-    os.setpgrp()  # Ctrl-C is for the parent, which passes it on
+    os.setpgrp()  # Ctrl-C goes to the parent, which forwards it
     os.environ |= {
         "RANK": str(index),
         "LOCAL_RANK": str(index),

@@ -1,7 +1,7 @@
-"""Evaluations of a run's policy: one file per condition and seed, done once and then read.
+"""Evaluations of a run's policy: one file per condition and seed, computed once and then read.
 
-One rule says what is done: a stored evaluation counts if its identity (condition, seed, protocol),
-its checkpoint and the hash of the policy's weights are those that are asked for.
+A stored evaluation is valid if its identity (condition, seed, protocol), its checkpoint and the
+hash of the policy's weights match the request.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from prism_motor.train.config import EvaluationConfig
 
 SCHEMA = 1
-"""Version of the files; raised when their meaning changes."""
+"""Version of the file format; increased when the meaning of a field changes."""
 
 
 class Evaluations:
-    """The evaluations of one policy, kept in ``evaluations/`` of its run.
+    """The evaluations of one policy, stored in ``evaluations/`` of its run.
 
     Args:
         path: The run folder, or the name of a shipped policy, which can only be read.
-        evaluation: What is asked for; default: the domain's own.
+        evaluation: What to evaluate; default: the domain's protocol.
         step: Which checkpoint; default: the newest.
     """
 
@@ -58,7 +58,7 @@ class Evaluations:
         return collect_provenance()
 
     def read(self, condition: str, seed: int) -> dict[Key, Any]:
-        """Return the stored episodes of this policy, by what identifies them."""
+        """Return the stored episodes of this policy by key."""
         name = self.domain.evaluation_name(self.evaluation, condition, seed)
         file = self.run.path / EVALUATIONS / f"{name}.json"
         if not file.is_file():
@@ -81,7 +81,7 @@ class Evaluations:
         Args:
             condition: Name of the condition.
             seed: Evaluation seed.
-            again: Count also what is done.
+            again: Include finished episodes.
         """
         wanted = self.domain.episode_keys(self.evaluation)
         if again:
@@ -92,11 +92,11 @@ class Evaluations:
         return [key for key in wanted if key not in done or lacks(*where, key)]
 
     def count_done(self) -> int:
-        """Return how many pairs of condition and seed have all their episodes."""
+        """Return how many (condition, seed) pairs have all their episodes."""
         return sum(not self.missing(*pair) for pair in self.evaluation.pairs)
 
     def steps(self, keys: Sequence[Key]) -> int:
-        """Return how many steps of progress some episodes are at most."""
+        """Return the largest number of progress steps that these episodes can take."""
         return self._open().steps(keys) if keys else 0
 
     def measure(
@@ -108,18 +108,18 @@ class Evaluations:
         again: bool = False,
         report: Callable[[], None] = lambda: None,
     ) -> dict[Key, Any]:
-        """Run episodes and return them; each is written as soon as it ends.
+        """Run episodes and return them; each is written as soon as it finishes.
 
         Args:
             condition: Name of the condition.
             seed: Evaluation seed.
             keys: Which episodes, from :meth:`missing`.
-            again: Begin the file anew instead of adding to it.
-            report: Called with every step of progress.
+            again: Start a new file instead of adding to the existing one.
+            report: Called at every step of progress.
         """
         if not keys:
             return {}
-        self.run.evaluations_folder()  # a folder that cannot be written to is known early
+        self.run.evaluations_folder()  # fail early if the folder is not writable
         stored = {} if again else self.read(condition, seed)
         measured: dict[Key, Any] = {}
 
@@ -127,7 +127,7 @@ class Evaluations:
             measured.update({self._key(episode): episode for episode in episodes})
             self._write(condition, seed, stored | measured)
 
-        threads = torch.get_num_threads()  # an evaluator sets its own
+        threads = torch.get_num_threads()  # evaluators change it
         try:
             self._open().run(condition, seed, keys, note, report)
         finally:
@@ -135,7 +135,7 @@ class Evaluations:
         return measured
 
     def found(self) -> dict[str, list[Any]]:
-        """Return all stored episodes that are asked for, by condition."""
+        """Return all stored episodes that match the request, by condition."""
         wanted = set(self.domain.episode_keys(self.evaluation))
         return {
             condition: [
@@ -172,7 +172,7 @@ class Evaluations:
         self.run.write_evaluation(name, data)
 
     def _identity(self, condition: str, seed: int) -> dict[str, Any]:
-        """Return what makes a stored evaluation the one that is asked for."""
+        """Return the fields that a stored evaluation must match to be valid."""
         return {
             "schema": SCHEMA,
             **self.domain.identify(self.config, self.evaluation, condition, seed),
@@ -183,7 +183,7 @@ class Evaluations:
 
 
 class EpisodeByEpisode:
-    """Runs the episodes of a domain one after the other.
+    """Runs the episodes of a domain one after another.
 
     Args:
         domain: The domain, which runs a single episode.
@@ -206,10 +206,10 @@ class EpisodeByEpisode:
         note: Callable[..., None],
         report: Callable[[], None],
     ) -> None:
-        """Run episodes and note each one as it ends."""
+        """Run episodes and report each one as it finishes."""
         for key in keys:
             note(self.domain.run_episode(self.policy, condition, seed, key))
             report()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resources are held."""

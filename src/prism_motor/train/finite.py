@@ -1,4 +1,4 @@
-"""Stop training at the first NaN or infinity, and say where it came from."""
+"""Stops training at the first NaN or infinity and says where it came from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_step(observations: Iterable[tuple[str, Tensor]], rewards: Tensor) -> N
 
 
 def check_update(losses: Mapping[str, float], models: Mapping[str, nn.Module]) -> None:
-    """Check losses, then gradients, then weights: the first is the cause of the others."""
+    """Check losses, then gradients, then weights, so that the cause is reported first."""
     for name, value in losses.items():
         if not torch.isfinite(torch.tensor(value)):
             raise NonFiniteTrainingError(f"loss '{name}' is {value}")
@@ -42,5 +42,5 @@ def check_update(losses: Mapping[str, float], models: Mapping[str, nn.Module]) -
             if value is not None and not torch.isfinite(value).all():
                 bad = int((~torch.isfinite(value)).sum())
                 raise NonFiniteTrainingError(
-                    f"{kind} of '{name}' has {bad} of {value.numel()} values that are not finite"
+                    f"{kind} of '{name}': {bad} of {value.numel()} values are not finite"
                 )

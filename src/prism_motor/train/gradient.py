@@ -1,4 +1,4 @@
-"""Learning by gradients of a loss: the part of a trainer that no domain should write again."""
+"""Gradient descent on a loss: the part of a trainer that domains share."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 class GradientTrainer(ABC):
-    """One step of an optimiser per update, resumable to the bit.
+    """One optimiser step per update, resumable bit for bit.
 
-    Subclasses say what the loss of an update is. It may draw from torch's random numbers, whose
-    state is saved, and from :attr:`updates`; nothing else may differ between two calls.
+    Subclasses define the loss. Between calls it may depend only on torch's random state, which is
+    saved, and on :attr:`updates`.
 
     Args:
         config: The run.
-        policy: What learns; its tensors are saved as ``policy.*``.
-        optimizer: How.
-        schedule: Changes the learning rate after every update.
-        gradient_norm: Largest norm of the gradient.
-        log_every: Updates between two rows of metrics.
+        policy: The policy to train; its tensors are saved as ``policy.*``.
+        optimizer: The optimiser.
+        schedule: Learning-rate schedule, stepped after every update.
+        gradient_norm: Gradients are clipped to this norm.
+        log_every: Updates per row of metrics.
 
     Attributes:
-        updates: Finished updates.
-        seconds: Time they took.
+        updates: Number of finished updates.
+        seconds: Time spent on them.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class GradientTrainer(ABC):
         """Return the loss of the next update."""
 
     def update(self) -> dict[str, float] | None:
-        """Do one update; return metrics whenever ``log_every`` of them are done."""
+        """Do one update; return metrics after every ``log_every`` updates."""
         start = time.perf_counter()
         self._rng = torch.get_rng_state()
         loss = self.loss()
@@ -95,11 +95,11 @@ class GradientTrainer(ABC):
         return row
 
     def state(self) -> State:
-        """Return (tensors, plain data) from which :meth:`restore` goes on exactly."""
+        """Return (tensors, plain data) from which :meth:`restore` continues exactly."""
         return self._state(torch.get_rng_state())
 
     def state_before(self) -> State:
-        """Return the state before an update that failed; it did so before any weight moved."""
+        """Return the state before a failed update; updates fail before any weight changes."""
         return self._state(self._rng)
 
     def models(self) -> dict[str, nn.Module]:
@@ -107,14 +107,14 @@ class GradientTrainer(ABC):
         return {"policy": self.policy}
 
     def describe(self, row: Mapping[str, float]) -> str:
-        """Say in one line how training does."""
+        """Describe the progress of training in one line."""
         return (
             f"loss {row['loss']:.4f}  gradient {row['gradient_norm']:.2f}  "
             f"{row['updates_per_second']:.1f} updates/s"
         )
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         self.policy.load_state_dict(select(tensors, "policy."))
         entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
         for name, value in select(tensors, "optimizer.").items():
@@ -127,7 +127,7 @@ class GradientTrainer(ABC):
         torch.set_rng_state(tensors["torch_rng"])
         if "cuda_rng" in tensors:
             torch.cuda.set_rng_state(tensors["cuda_rng"])
-        # Checkpoints from before updates were called so say "iteration".
+        # Older checkpoints call an update an "iteration".
         self.updates = int(plain["updates"] if "updates" in plain else plain["iteration"])
         self.seconds = plain["seconds"]
         self._losses, self._norms = list(plain["losses"]), list(plain["norms"])

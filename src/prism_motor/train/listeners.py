@@ -1,4 +1,4 @@
-"""What follows a training: TensorBoard and a progress bar, told every row of metrics."""
+"""Listeners that receive every row of training metrics: TensorBoard and a progress bar."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class TensorBoard:
     """Writes every metric of an update as a scalar.
 
     Args:
-        folder: Where the event files go.
-        updates: Updates that the run goes on from; later points of an earlier session are dropped.
+        folder: Folder for the event files.
+        updates: Update that the run resumes from; later points of an earlier session are dropped.
     """
 
     def __init__(self, folder: Path, updates: int = 0) -> None:
@@ -39,11 +39,11 @@ class TensorBoard:
 
 
 class TrainingProgress:
-    """Shows updates on a progress bar, with one line about the policy.
+    """Shows updates on a progress bar, with a one-line summary.
 
     Args:
         progress: The bar.
-        describe: Says in one line what a row of metrics means.
+        describe: Summarises a row of metrics in one line.
     """
 
     def __init__(self, progress: Progress, describe: Callable[[Mapping[str, float]], str]) -> None:

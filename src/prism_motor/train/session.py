@@ -1,4 +1,4 @@
-"""A training session: a trainer that writes to a run folder, is interrupted and goes on."""
+"""Training sessions: start, interrupt and resume a trainer that writes to a run folder."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def start(config: RunConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Run,
 
     Args:
         config: The run.
-        path: The folder; in data-parallel training process 0 makes it.
-        rank: This process among all.
+        path: The folder; in data-parallel training, process 0 creates it.
+        rank: Rank of this process.
     """
     domain = _domain(config)
     if rank.is_main:
         Run.check_new(path)
-    # What cannot be trained is refused before there is a folder.
+    # Make the trainer first, so that a bad config leaves no folder behind.
     config = domain.prepare(config)
     trainer = domain.trainer(config, rank)
     settings = to_dict(config)
@@ -47,37 +47,36 @@ def start(config: RunConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Run,
 
 
 def resume(path: str | Path, updates: int | None = None, rank: Rank = ALONE) -> tuple[Run, Trainer]:
-    """Go on with a run from its newest checkpoint.
+    """Resume a run from its newest checkpoint.
 
     Args:
         path: The run folder.
-        updates: New total of updates, to train longer than planned.
-        rank: This process among all; there must be as many as before.
+        updates: New total number of updates, to train longer than planned.
+        rank: Rank of this process; the number of processes must be the same as before.
     """
     run, domain, config = open_run(path)
     checkpoint = run.load()
     if "param_groups" not in checkpoint.state:
         raise RunError(
-            f"{run.path} holds a policy without the state of its training (optimiser, "
+            f"{run.path} holds a policy without its training state (optimiser, "
             "environments), as policies that come with prism do. It can be evaluated and exported, "
-            "but training cannot go on from it: start a new run."
+            "but not trained further: start a new run."
         )
     processes = checkpoint.state.get("world_size", 1)
     if processes != rank.world_size:
         raise RunError(
-            f"{run.path} was trained by {count(processes, 'process', 'processes')}, now there are "
-            f"{rank.world_size}. Start as many: --processes {processes}."
+            f"{run.path} was trained by {count(processes, 'process', 'processes')}; now there are "
+            f"{rank.world_size}. Use --processes {processes}."
         )
     if updates is not None and updates < checkpoint.step:
         raise InputError(
-            f"{run.path} has already had {checkpoint.step} updates; --updates {updates} is the new "
+            f"{run.path} already has {checkpoint.step} updates; --updates {updates} is the new "
             "total and must not be lower."
         )
     if updates is not None and updates > config.updates and not domain.can_train_longer:
         raise InputError(
-            f"{run.path} cannot have more updates than planned: its learning rate ends with them, "
-            f"and {count(config.updates, 'update')} are part of its settings. Start a new run with "
-            f"--updates {updates}."
+            f"{run.path} cannot be trained for longer than planned: its schedule ends "
+            f"after {count(config.updates, 'update')}. Start a new run with --updates {updates}."
         )
     trainer = domain.trainer(config, rank)
     trainer.restore(_own_part(checkpoint.tensors, rank), checkpoint.state)
@@ -93,18 +92,18 @@ def train(
     report: Report | None = None,
     rank: Rank = ALONE,
 ) -> None:
-    """Train until all updates are done, with checkpoints on the way.
+    """Train until all updates are done, saving checkpoints along the way.
 
-    Ctrl-C lets the update end and saves a checkpoint before it ends the session; a second one ends
-    it at once. A value that is not finite ends it too: the state from before the bad update is
-    written to ``nonfinite/`` and replays it.
+    Ctrl-C finishes the current update, saves a checkpoint and ends the session; a second one stops
+    at once. A value that is not finite ends the session too: the state from before the bad update
+    is written to ``nonfinite/``, from where it can be replayed.
 
     Args:
         run: The run folder.
         trainer: What :func:`start` or :func:`resume` returned with it.
-        updates: Updates in all; default: the run's own number.
-        report: Called with every row of metrics, in the main process.
-        rank: This process among all.
+        updates: Total number of updates; default: the run's.
+        report: Called with every row of metrics in the main process.
+        rank: Rank of this process.
     """
     config: RunConfig = trainer.config
     domain = _domain(config)
@@ -134,15 +133,15 @@ def train(
 
 
 def replay(dump: str | Path) -> dict[str, float] | None:
-    """Repeat the update that a ``nonfinite/<step>`` dump was written for."""
+    """Repeat the failed update of a ``nonfinite/<step>`` dump."""
     folder = Path(dump)
     _, domain, config = open_run(folder.resolve().parents[1])
     checkpoint = load_checkpoint(folder)
     processes = checkpoint.state.get("world_size", 1)
     if processes > 1:
         raise RunError(
-            f"{folder} is the share of one of {processes} processes, and an update needs them all: "
-            "only runs of one process can be replayed."
+            f"{folder} is from one of {processes} processes, and an update needs all of them: "
+            "only single-process runs can be replayed."
         )
     trainer = domain.trainer(config, ALONE)
     trainer.restore(_own_part(checkpoint.tensors, ALONE), checkpoint.state)
@@ -150,7 +149,7 @@ def replay(dump: str | Path) -> dict[str, float] | None:
 
 
 class Interrupts:
-    """Holds back the first Ctrl-C while used as a context manager; a second one comes through.
+    """Context manager that defers the first Ctrl-C; a second one interrupts at once.
 
     Attributes:
         asked: Whether Ctrl-C was pressed.
@@ -180,7 +179,7 @@ def _domain(config: RunConfig) -> Domain:
 
 
 def _save(run: Run, trainer: Trainer, domain: Domain, rank: Rank) -> None:
-    """Write a checkpoint; with several processes, process 0 writes what all of them hold."""
+    """Write a checkpoint; process 0 writes the state of all processes."""
     tensors, plain = trainer.state()
     check_agreement(trainer.models())
     tensors = gather(tensors, domain.process_tensors)
@@ -190,7 +189,7 @@ def _save(run: Run, trainer: Trainer, domain: Domain, rank: Rank) -> None:
 
 
 def _own_part(tensors: dict[str, Tensor], rank: Rank) -> dict[str, Tensor]:
-    """Pick this process's share out of what :func:`gather` wrote."""
+    """Return this process's tensors from those that :func:`gather` collected."""
     prefix = f"rank{rank.index}."
     own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
     return {k: v for k, v in tensors.items() if not k.startswith("rank")} | own

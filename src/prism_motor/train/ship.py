@@ -1,8 +1,8 @@
-"""Make a shipped policy of a run, for maintainers: ``python -m prism_motor.train.ship RUN NAME``.
+"""Turn a run into a shipped policy, for maintainers: ``python -m prism_motor.train.ship RUN NAME``.
 
-What stays is what evaluating, filming, explaining and exporting need: the actor's weights, the
-config, the evaluations of exactly these weights and enough metrics for a learning curve. What names
-a machine goes: folders in command lines. See :mod:`prism_motor.runs.shipped`.
+It contains what evaluation, videos, explanations and export need: the actor's weights, the config,
+the evaluations of exactly these weights and enough metrics for a learning curve. Folders in command
+lines are removed, because they identify a machine. See :mod:`prism_motor.runs.shipped`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from prism_motor.runs.records import write_record
 from prism_motor.runs.shipped import SHIPPED
 
 LARGEST = 2_000_000
-"""Bytes that a shipped policy may have."""
+"""Largest size of a shipped policy in bytes."""
 
 
 def ship(run: str | Path, name: str, parent: Path = SHIPPED) -> Path:
-    """Write a shipped policy and check that it is the same policy; one of that name is replaced.
+    """Write a shipped policy and check its weights; replaces a policy of the same name.
 
     Args:
-        run: The trained run; its newest checkpoint is taken.
-        name: What it will be called.
-        parent: Where shipped policies live.
+        run: The trained run; its newest checkpoint is used.
+        name: Name of the shipped policy.
+        parent: Folder of the shipped policies.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        raise InputError(f"Use lower-case letters, digits and single hyphens, got name {name!r}.")
+        raise InputError(f"Names use lower-case letters, digits and single hyphens, got {name!r}.")
     source, domain, _ = open_run(run)
     weights = hash_weights(source.weights(domain.weights))
     parent.mkdir(exist_ok=True)
@@ -45,12 +45,12 @@ def ship(run: str | Path, name: str, parent: Path = SHIPPED) -> Path:
         _write(source, (domain.weights, *domain.weights_extra), weights, temporary)
         domain.load_policy(temporary)
         if hash_weights(Run.open(temporary).weights(domain.weights)) != weights:
-            raise RunError(f"The weights of {source.path} changed on their way. Nothing was kept.")
+            raise RunError(f"The weights of {source.path} changed in the copy; nothing is kept.")
         size = folder_size(temporary)
         if size > LARGEST:
             raise RunError(
-                f"{name} would have {size / 1e6:.2f} MB, at most {LARGEST / 1e6:.1f} are allowed. "
-                "Take a smaller network, or move some of the evaluations elsewhere."
+                f"{name} would be {size / 1e6:.2f} MB; at most {LARGEST / 1e6:.1f} MB are allowed. "
+                "Use a smaller network, or move some of the evaluations elsewhere."
             )
         target = parent / name
         if target.exists():
@@ -62,7 +62,7 @@ def ship(run: str | Path, name: str, parent: Path = SHIPPED) -> Path:
 
 
 def folder_size(folder: Path) -> int:
-    """Return the bytes of all files in a folder."""
+    """Return the total size of all files in a folder in bytes."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 

@@ -148,7 +148,7 @@ def test_a_collection_is_not_mixed_with_another(attempts, dataset):
     other = CollectionConfig("metaworld", "reach-v3", episodes=5, image_size=32, seed=3)
     with pytest.raises(ValueError, match="unfinished collection with other settings"):
         DemonstrationCollection(other, attempts.out)
-    with pytest.raises(ValueError, match="exists already with 2 demonstrations"):
+    with pytest.raises(ValueError, match="already exists with 2 demonstrations"):
         DemonstrationCollection(CONFIG, dataset)
 
 
@@ -228,7 +228,7 @@ def test_sizes_and_columns_of_another_robot_are_refused(attempts, environment, t
 
 def test_a_dataset_that_is_nowhere_is_named(environment, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(DemonstrationsError, match="no dataset at nobody/nothing"):
+    with pytest.raises(DemonstrationsError, match="No dataset found at nobody/nothing"):
         load_demonstrations("nobody/nothing", environment, images=False, objects=True)
 
 

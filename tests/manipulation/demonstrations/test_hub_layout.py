@@ -78,9 +78,9 @@ def test_only_episodes_with_the_instruction_are_read(hub):
 
 
 def test_what_the_hub_does_not_have_is_said(hub):
-    with pytest.raises(DemonstrationsError, match=r"'open the drawer'; it shows: put the bowl.*"):
+    with pytest.raises(DemonstrationsError, match=r"'open the drawer'; it has: put the bowl.*"):
         load_demonstrations(hub, scene("open the drawer"), images=True, objects=False)
-    with pytest.raises(DemonstrationsError, match="Object poses come from prism demos"):
+    with pytest.raises(DemonstrationsError, match="Only prism record records object poses"):
         load_demonstrations(hub, scene(STOVE), images=False, objects=True)
     wider = scene(STOVE, state_names=tuple("abcdefghi"))
     with pytest.raises(DemonstrationsError, match=r"observation\.state .* \[8\].* has 9 values"):

@@ -44,7 +44,7 @@ def test_from_demonstrations_to_a_report(demos, tmp_path, capsys):
     capsys.readouterr()
     run("eval", out, "--episodes", 1)
     text = capsys.readouterr().out
-    assert "1 episode done already" in text
+    assert "1 episode already done" in text
     assert "success, %" in text
     run("export", out, "--out", tmp_path / "exported")
     assert (tmp_path / "exported" / "config.json").is_file()
@@ -53,9 +53,9 @@ def test_from_demonstrations_to_a_report(demos, tmp_path, capsys):
     again = error_of(capsys, "train", "manipulation", "--demos", demos, "--out", out, *TINY)
     assert f"--resume {out}" in again
     message = error_of(capsys, "train", "--resume", out, "--updates", 9)
-    assert "cannot have more updates than planned" in message
+    assert "cannot be trained for longer than planned" in message
     run("train", "--resume", out)
-    assert "has had its 4 updates" in capsys.readouterr().out
+    assert "already has 4 updates" in capsys.readouterr().out
     assert "envs" in error_of(capsys, "eval", out, "--envs", 3)
     run("train", "--config", out / "config.json", "--out", tmp_path / "again")
     one, two = ((path / "metrics.jsonl").read_text() for path in (out, tmp_path / "again"))
@@ -69,7 +69,7 @@ def test_mistakes_are_reported_before_training(demos, tmp_path, capsys):
         out = ("--out", tmp_path / "run")
         return error_of(capsys, "train", "manipulation", *out, *words)
 
-    assert "no dataset at" in message("--demos", tmp_path / "nowhere")
+    assert "No dataset found at" in message("--demos", tmp_path / "nowhere")
     assert "shows metaworld reach-v3" in message("--task", "push-v3", "--demos", demos)
     assert "Did you mean 'reach-v3'" in message("--task", "reach-v2", "--demos", demos)
     assert "Did you mean 'metaworld'" in message("--suite", "metaword", "--demos", demos)
@@ -78,7 +78,7 @@ def test_mistakes_are_reported_before_training(demos, tmp_path, capsys):
     assert "names the run" in message("--demos", demos, "--conditioner.kind", "mlp")
     assert "Did you mean 'mlp-large'" in message("--demos", demos, "--arm", "mlp-larg")
     assert "multiple of the downsampling" in message("--demos", demos, "--network.horizon", 18)
-    assert "leave --processes out" in message("--demos", demos, "--processes", 2)
+    assert "remove --processes" in message("--demos", demos, "--processes", 2)
     assert "no videos of training" in message("--demos", demos, "--video-every", 2)
     assert not (tmp_path / "run").exists()
 

@@ -110,12 +110,12 @@ def test_other_demonstrations_are_refused_on_resume(tmp_path, monkeypatch):
     other = make_demonstrations()
     other.vectors["action"][3] += 0.1
     monkeypatch.setattr("prism_motor.manipulation.data.load_for", lambda config: other)
-    with pytest.raises(RunError, match="are not those that the run began with"):
+    with pytest.raises(RunError, match="are not those the run started with"):
         session.resume(tmp_path / "run")
 
 
 def test_one_process_trains(tmp_path):
-    with pytest.raises(ValueError, match="leave --processes out"):
+    with pytest.raises(ValueError, match="remove --processes"):
         DOMAINS["manipulation"].trainer(make_config(), Rank(0, 2))
 
 

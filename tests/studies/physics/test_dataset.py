@@ -33,7 +33,7 @@ def test_the_hand_touches_the_table_now_and_then(tiny_dataset):
 
 
 def test_data_without_contact_are_refused():
-    with pytest.raises(ValueError, match="hold a single value of contact_power"):
+    with pytest.raises(ValueError, match="have a single value of contact_power"):
         make_dataset(replace(TINY, episode_seconds=0.1))
 
 

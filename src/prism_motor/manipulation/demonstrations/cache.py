@@ -37,18 +37,18 @@ class DemonstrationsError(InputError):
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """All steps of all episodes, one after the other."""
+    """All steps of all episodes, concatenated."""
 
     vectors: dict[str, Tensor]
-    """Steps x size, by column: state, action and, where there are any, object poses."""
+    """Steps x size, by column: state, action and, if present, object poses."""
     images: dict[str, Tensor]
     """Steps x 3 x height x width in 0 to 255, by column."""
     ends: Tensor
-    """Where each episode ends: one past its last step."""
+    """End of each episode: one past its last step."""
 
     @property
     def starts(self) -> Tensor:
-        """Where each episode begins."""
+        """First step of each episode."""
         return torch.cat([torch.zeros(1, dtype=torch.long), self.ends[:-1]])
 
 
@@ -64,12 +64,12 @@ def load_demonstrations(
 
     Args:
         source: A dataset's folder, or its name on the hub, e.g. ``HuggingFaceVLA/libero``.
-        environment: The task, with the cameras and the image size that are wanted.
-        images: Whether images are wanted; they are scaled to the environment's size.
-        objects: Whether object poses are wanted.
+        environment: The task, with the desired cameras and image size.
+        images: Whether to read images; they are scaled to the environment's size.
+        objects: Whether to read object poses.
         episodes: How many of the episodes to read; default: all.
     """
-    # Everything that can be refused is refused before the reading, which may take minutes.
+    # Do all checks before reading, which may take minutes.
     metadata, options = _open(source)
     wanted = {STATE: len(environment.state_names), ACTION: len(environment.action_names)}
     if objects:
@@ -81,12 +81,12 @@ def load_demonstrations(
     if episodes is not None and episodes > len(chosen):
         raise DemonstrationsError(
             f"{source} has {len(chosen)} demonstration{'' if len(chosen) == 1 else 's'} of "
-            f"{environment.task.name}, fewer than the {episodes} that are asked for."
+            f"{environment.task.name}, fewer than the {episodes} requested."
         )
     chosen = chosen[:episodes]
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
-    # All columns of numbers are read at once; images are decoded one by one.
+    # Read all numeric columns at once; images are decoded one by one.
     every = len(chosen) == metadata.total_episodes
     dataset = LeRobotDataset(episodes=None if every else chosen, **options)
     table: Any = dataset.hf_dataset
@@ -111,12 +111,12 @@ def _open(source: str | Path) -> tuple[Any, dict[str, Any]]:
         options: dict[str, Any] = {"repo_id": f"local/{folder.name}", "root": folder}
     elif folder.exists():
         raise DemonstrationsError(
-            f"{folder} is not a LeRobotDataset (no meta/info.json). Make one with prism demos."
+            f"{folder} is not a LeRobotDataset (no meta/info.json). Create one with prism record."
         )
     elif (partial := folder.with_name(f"{folder.name}.partial")).exists():
         raise DemonstrationsError(
             f"{folder} is not complete yet: its demonstrations are in {partial}. Run the "
-            "prism demos command again that was interrupted."
+            "interrupted prism record command again."
         )
     else:
         options = {"repo_id": str(source)}
@@ -126,13 +126,13 @@ def _open(source: str | Path) -> tuple[Any, dict[str, Any]]:
         if "root" in options:
             raise DemonstrationsError(f"{folder} cannot be read: {error}") from error
         raise DemonstrationsError(
-            f"There is no dataset at {source}, and it cannot be fetched from the hub "
-            f"({type(error).__name__}). Make one with prism demos, or connect to the hub."
+            f"No dataset found at {source}, and it cannot be fetched from the hub "
+            f"({type(error).__name__}). Create one with prism record, or connect to the hub."
         ) from error
 
 
 def _check_origin(root: Path, task: Task) -> None:
-    """Refuse demonstrations that prism recorded of another task."""
+    """Reject demonstrations that prism recorded for another task."""
     file = root / ORIGIN
     if not file.is_file():
         return
@@ -151,14 +151,16 @@ def _check_columns(
     images: Sequence[str],
     task: Task,
 ) -> None:
-    """Refuse datasets that lack a column or hold another robot's."""
+    """Reject datasets that lack a column or are from another robot."""
     for key in (*vectors, *images):
         if key not in features:
             hint = ""
             if key == OBJECTS:
-                hint = " Object poses come from prism demos; with images use another preset."
+                hint = (
+                    " Only prism record records object poses; to use images, choose another preset."
+                )
             elif key in images:
-                hint = " Record images with prism demos --image-size 64."
+                hint = " Record images with prism record --image-size 64."
             raise DemonstrationsError(
                 f"{source} has no column {key}; it has: {', '.join(sorted(features))}.{hint}"
             )
@@ -172,7 +174,7 @@ def _check_columns(
 
 
 def _episodes_of(source: str | Path, metadata: Any, task: Task) -> list[int]:
-    """Return the episodes whose instruction is the task's."""
+    """Return the episodes with the task's instruction."""
     instruction = task.instruction.strip().lower()
     chosen = [
         index
@@ -182,7 +184,7 @@ def _episodes_of(source: str | Path, metadata: Any, task: Task) -> list[int]:
     if not chosen:
         known = sorted(str(name) for name in metadata.tasks.index)
         raise DemonstrationsError(
-            f"{source} has no demonstration of '{task.instruction}'; it shows: "
+            f"{source} has no demonstration of '{task.instruction}'; it has: "
             f"{'; '.join(known[:5])}{' and more' if len(known) > 5 else ''}."
         )
     return chosen

@@ -1,7 +1,7 @@
-"""Collecting demonstrations: interrupted at any time, it continues where it stopped.
+"""Collecting demonstrations; an interrupted collection continues where it stopped.
 
-Every attempt has its own seed, so a collection that was interrupted ends with the same episodes as
-one that was not. Attempts are kept beside the dataset until all are there::
+Every attempt has its own seed, so an interrupted collection ends with the same episodes as an
+uninterrupted one. Attempts are stored next to the dataset until all are done::
 
     OUT.partial/
         collection.json      what is being collected
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Environment
 
 SEEDS_APART = 1_000_000
-"""Attempts that fit between two seeds."""
+"""Number of attempts reserved per seed."""
 
 
 def demonstrations(number: int) -> str:
-    """Write a number of demonstrations for people."""
+    """Return e.g. "1 demonstration" or "2 demonstrations"."""
     return f"{number} demonstration{'' if number == 1 else 's'}"
 
 
@@ -54,17 +54,17 @@ class CollectionConfig:
     task: str = "reach-v3"
     """Name or number of the task."""
     episodes: int = 50
-    """How many demonstrations; only attempts that solve the task count."""
+    """Number of demonstrations; only attempts that solve the task count."""
     image_size: int = 64
-    """Side of the images, pixels; 0 records none, which is quicker and enough for the preset
+    """Side of the images, pixels; 0 records none, which is faster and enough for the preset
     state."""
     seed: int = 1
-    """Seed of resets and experts."""
+    """Seed of resets and noise."""
     hold: int = 8
     """Steps recorded after success."""
     noise: float = 0.0
-    """Standard deviation of noise on the hand's actions as they are executed; the actions without
-    it are recorded, so that demonstrations show how to recover."""
+    """Standard deviation of noise on the executed actions of the hand; the actions are recorded
+    without it, so that demonstrations show how to recover."""
 
     def __post_init__(self) -> None:
         check_size("demonstrations", "episodes", self.episodes)
@@ -74,7 +74,7 @@ class CollectionConfig:
 
     @property
     def most_attempts(self) -> int:
-        """Attempts after which an expert that fails too often is given up on."""
+        """Number of attempts after which to give up."""
         return 3 * self.episodes + 10
 
 
@@ -84,7 +84,7 @@ class DemonstrationCollection:
     Args:
         config: What to collect; its task may be a name or a number.
         out: The dataset's folder; it must not exist.
-        workers: Processes that record; 0 for this one.
+        workers: Number of processes that record; 0: this one.
     """
 
     def __init__(self, config: CollectionConfig, out: Path, workers: int = 0) -> None:
@@ -92,7 +92,7 @@ class DemonstrationCollection:
         self.config, self.out = replace(config, task=self.task.name), out
         if out.exists():
             raise InputError(
-                f"{out} exists already{_describe(out)}. Choose another folder with --out."
+                f"{out} already exists{_describe(out)}. Choose another folder with --out."
             )
         self.workers = workers
         self.folder = out.with_name(f"{out.name}.partial")
@@ -112,16 +112,16 @@ class DemonstrationCollection:
 
     @property
     def done(self) -> list[Path]:
-        """Demonstrations so far."""
+        """Files of the demonstrations so far."""
         return sorted(self.folder.glob("*.npz"))
 
     @property
     def failures(self) -> list[int]:
-        """Attempts that did not solve the task."""
+        """Numbers of the attempts that did not solve the task."""
         return sorted(int(file.stem) for file in self.folder.glob("*.failed"))
 
     def collect(self, report: Callable[[bool], None] | None = None) -> None:
-        """Record what is missing; after every attempt ``report`` hears whether it succeeded."""
+        """Record what is missing; ``report`` is told after every attempt if it succeeded."""
         crashed: list[str] = []
 
         def note(done: JobResult[bool]) -> None:
@@ -131,7 +131,7 @@ class DemonstrationCollection:
                 report(done.result)
 
         make_recorder = partial(AttemptRecorder, self.task, self.config, self.folder)
-        # In this process all rounds of attempts share one environment.
+        # Without workers, all rounds of attempts share one environment.
         shared = None if self.workers or not self._next_attempts() else make_recorder()
         try:
             while attempts := self._next_attempts():
@@ -144,7 +144,7 @@ class DemonstrationCollection:
                 )
                 if crashed:
                     raise WorkerError(
-                        f"The simulator crashed again and again ({crashed[0]}). What is done stays "
+                        f"The simulator crashed repeatedly ({crashed[0]}). Finished attempts stay "
                         f"in {self.folder}; the same command continues."
                     )
         finally:
@@ -152,9 +152,9 @@ class DemonstrationCollection:
                 shared.environment.close()
 
     def _next_attempts(self) -> list[int]:
-        """Return as many attempts as there are demonstrations missing, the first not made yet.
+        """Return the next attempts to make, as many as there are demonstrations missing.
 
-        However attempts are spread over processes and calls, the same ones are made in the end.
+        The set of attempts made in the end does not depend on processes and interruptions.
         """
         missing = self.config.episodes - len(self.done)
         made = {int(file.stem) for file in self.done} | set(self.failures)
@@ -168,7 +168,7 @@ class DemonstrationCollection:
         return list(islice(free, max(0, missing)))
 
     def finish(self, report: Callable[[], None] | None = None) -> dict[str, Any]:
-        """Write the dataset, remove the attempts and return the origin that it names."""
+        """Write the dataset, remove the attempts and return the dataset's origin."""
         environment = _make_environment(self.task, self.config)
         try:
             features = make_features(environment, images=self.config.image_size > 0)
@@ -197,12 +197,12 @@ class DemonstrationCollection:
 
 
 class AttemptRecorder:
-    """Makes attempts and writes what came of them, here or in a process of its own.
+    """Makes attempts and writes their results, in this process or in a worker.
 
     Args:
         task: What to record.
-        config: How.
-        folder: Where to.
+        config: Settings of the collection.
+        folder: Output folder.
     """
 
     def __init__(self, task: Task, config: CollectionConfig, folder: Path) -> None:
@@ -210,7 +210,7 @@ class AttemptRecorder:
         self.environment = _make_environment(task, config)
 
     def __call__(self, job: EpisodeJob) -> bool:
-        """Make one attempt; say whether it solved the task."""
+        """Make one attempt; return whether it solved the task."""
         assert job.seed is not None
         attempt = job.seed - SEEDS_APART * self.config.seed
         demonstration = record_demonstration(
@@ -235,7 +235,7 @@ def _make_environment(task: Task, config: CollectionConfig) -> Environment:
 
 
 def _describe(out: Path) -> str:
-    """Say what a folder holds, if it is a dataset that prism wrote."""
+    """Describe the contents of a folder, if it is a dataset written by prism."""
     try:
         found = json.loads((out / ORIGIN).read_text())["collection"]
         return f" with {demonstrations(found['episodes'])} of {found['suite']} {found['task']}"

@@ -1,4 +1,4 @@
-"""Demonstrations as a LeRobotDataset on disk, without the hub: its columns, and writing it."""
+"""Demonstrations as a local LeRobotDataset: its columns, and writing it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 STATE = "observation.state"
 OBJECTS = "observation.environment_state"
 ACTION = "action"
-"""Columns of a dataset, as LeRobot calls them."""
+"""LeRobot's names of the columns."""
 
 ORIGIN = Path("meta") / "prism.json"
-"""Where a dataset says which task it shows and how it was made."""
+"""File that says which task a dataset shows and how it was made."""
 
 _LIBERO_CAMERAS = {"agentview": "image", "robot0_eye_in_hand": "image2"}
-"""LeRobot's names in its LIBERO environment and on the hub; policies that use them run there."""
+"""LeRobot's camera names for LIBERO; policies that use them run in its environments."""
 
 
 def image_key(camera: str) -> str:
@@ -63,7 +63,7 @@ def write_dataset(
     origin: dict[str, Any],
     report: Callable[[], None] | None = None,
 ) -> None:
-    """Write a dataset, which appears at ``root`` when it is whole.
+    """Write a dataset, which appears at ``root`` once it is complete.
 
     Args:
         root: The new folder.
@@ -71,8 +71,8 @@ def write_dataset(
         features: Columns, from :func:`make_features`.
         frames_per_second: Control steps per second.
         suite: Written as the robot's type.
-        instruction: What language-conditioned policies are told.
-        origin: How it was made, for people and for checks.
+        instruction: Instruction for language-conditioned policies.
+        origin: How it was made, for readers and for checks.
         report: Called after every demonstration.
     """
     try:
@@ -80,9 +80,10 @@ def write_dataset(
         from lerobot.datasets.lerobot_dataset import LeRobotDataset
     except ImportError as error:
         raise missing_extra("Writing demonstrations", "manipulation", error) from error
-    datasets.disable_progress_bars()  # one of ours is enough
+    datasets.disable_progress_bars()  # prism shows its own
     temporary = root.with_name(f".{root.name}.writing")
-    shutil.rmtree(temporary, ignore_errors=True)  # of a call that was killed
+    shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process
+    # Write under a temporary name, one frame per step.
     dataset = LeRobotDataset.create(
         repo_id=f"local/{root.name}",
         root=temporary,
@@ -106,6 +107,6 @@ def write_dataset(
         if report is not None:
             report()
     dataset.finalize()
-    shutil.rmtree(temporary / "images", ignore_errors=True)  # empty: they are in the tables
+    shutil.rmtree(temporary / "images", ignore_errors=True)  # empty: images are in the tables
     write_json(temporary / ORIGIN, origin)
     temporary.replace(root)

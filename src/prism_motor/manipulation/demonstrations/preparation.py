@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DemonstrationSettings:
-    """What the scripted experts record for a campaign."""
+    """Demonstrations that scripted experts record for a campaign."""
 
     episodes: int = 50
     """Demonstrations per variant."""
     seed: int = 1
     """Seed of resets and noise."""
     noise: float = 0.0
-    """Standard deviation of noise on the hand's actions as they are executed."""
+    """Standard deviation of noise on the executed actions of the hand."""
 
     def __post_init__(self) -> None:
         check_size("demonstrations", "episodes", self.episodes)
@@ -47,7 +47,7 @@ class DemonstrationPreparation:
     image_size: int
     """Side of the images, pixels; 0 for none."""
     wanted: DemonstrationSettings
-    """How many, and how."""
+    """Number of demonstrations, seed and noise."""
 
     title = "demonstrations"
     verb = "record"
@@ -60,23 +60,23 @@ class DemonstrationPreparation:
 
     @property
     def total(self) -> int:
-        """Demonstrations that are wanted."""
+        """Number of demonstrations required."""
         return self.wanted.episodes
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Where the runs find them."""
+        """Settings that point runs to the demonstrations."""
         return {"demos": str(self.path)}
 
     def command(self) -> list[str]:
-        """Return the arguments of ``prism`` that record what is missing."""
+        """Return the arguments of ``prism`` that record the missing ones."""
         from prism_motor.manipulation.demonstrations.collection import CollectionConfig
 
         wanted = CollectionConfig(**self._identity())
         return ["record", *to_flags(wanted), "--out", str(self.path)]
 
     def check(self) -> None:
-        """Refuse a dataset of something else."""
+        """Reject an existing dataset with other settings."""
         from prism_motor.manipulation.demonstrations.collection import ORIGIN
 
         if not self.path.exists():
@@ -84,9 +84,11 @@ class DemonstrationPreparation:
         try:
             found = json.loads((self.path / ORIGIN).read_text())["collection"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{self.path} is in the way: it is not of prism record.") from error
+            raise InputError(
+                f"{self.path} is in the way: it was not written by prism record."
+            ) from error
         wanted = self._identity()
-        # Datasets from before there was noise do not name it.
+        # Datasets from before the noise option do not mention it.
         found = {"noise": 0.0} | {key: found.get(key) for key in wanted if key in found}
         if differences := find_differences(found, wanted):
             listed = "; ".join(
@@ -95,18 +97,18 @@ class DemonstrationPreparation:
             )
             raise InputError(
                 f"{self.path} holds other demonstrations: {listed}. Change the campaign back, or "
-                "use another folder (--out), or move them away."
+                "use another folder (--out), or move them elsewhere."
             )
 
     def count_done(self) -> int:
-        """Return how many are recorded."""
+        """Return the number of recorded demonstrations."""
         if self.path.exists():
             return self.total
-        # All of them, but not written as a dataset yet, are not enough.
+        # The work is not done before the dataset is written, even if all are recorded.
         return min(self.total - 1, len(self._recorded()))
 
     def progress(self) -> tuple[int, float] | None:
-        """Return how many are recorded, and how long that took."""
+        """Return the number of recorded demonstrations and the seconds they took."""
         times = [file.stat().st_mtime for file in self._recorded()]
         return (len(times), max(times) - min(times)) if len(times) > 1 else None
 
@@ -114,7 +116,7 @@ class DemonstrationPreparation:
         return list(self.path.with_name(f"{self.path.name}.partial").glob("*.npz"))
 
     def _identity(self) -> dict[str, Any]:
-        """Return what makes two datasets the same."""
+        """Return the fields that identify a dataset."""
         return {
             "suite": self.suite,
             "task": self.task,
@@ -128,12 +130,12 @@ def plan_demonstrations(
     folder: Path,
     configs: Mapping[str, Sequence[ManipulationConfig]],
 ) -> dict[str, DemonstrationPreparation]:
-    """Return what a campaign records, by variant; those that name their demonstrations have none.
+    """Return what to record by variant, without variants that name existing demonstrations.
 
     Args:
-        settings: How many demonstrations, and how.
+        settings: Number of demonstrations, seed and noise.
         folder: The campaign's folder.
-        configs: The runs' settings of all arms by variant.
+        configs: Run configs of all arms by variant.
     """
     found = {}
     for variant, arms in configs.items():
@@ -151,20 +153,20 @@ def plan_demonstrations(
 
 
 def _image_size(variant: str, arms: Sequence[ManipulationConfig]) -> int:
-    """Return the size of the images that the arms look at, which must be the same for all."""
+    """Return the image size of the arms, which must be the same for all."""
     networks = [config.network for config in arms]
     sizes = {one.image_size if one.inputs == "images" else 0 for one in networks}
     if len(sizes) > 1:
         raise InputError(
-            f"The arms of {variant} look at images of different sizes ({sorted(sizes)}; 0: none), "
-            "so they cannot share demonstrations. Name demonstrations that are there (demos), or "
-            "give the arms one size."
+            f"The arms of {variant} use different image sizes ({sorted(sizes)}; 0: none), "
+            "so they cannot share demonstrations. Name existing demonstrations (demos), or "
+            "give all arms the same size."
         )
     return sizes.pop()
 
 
 def upgrade_campaign(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a campaign file, as earlier versions wrote it, by present names."""
+    """Return a campaign file of an earlier version with current names."""
     data = dict(data)
     if "demonstrations" in data:
         data["preparation"] = data.pop("demonstrations")
@@ -184,7 +186,7 @@ def _variant(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arm(arm: dict[str, Any]) -> dict[str, Any]:
-    """Turn an MLP that was made larger by an override into the arm that it is now."""
+    """Turn an MLP that an override made larger into today's arm for it."""
     overrides = flatten(arm.get("overrides", {}))
     size = overrides.pop("conditioner.mlp_size", None)
     if size is None:

@@ -18,7 +18,7 @@ GRIPPER = "gripper"
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What was seen and done at every step of a demonstration."""
+    """Observations and actions at every step of a demonstration."""
 
     states: NDArray[np.float32]
     """Steps x proprioception."""
@@ -42,17 +42,17 @@ def record_demonstration(
     images: bool,
     noise: float = 0.0,
 ) -> Demonstration | None:
-    """Let an expert act from a random reset; return nothing if it does not solve the task.
+    """Let an expert act from a random reset; return ``None`` if it does not solve the task.
 
     Args:
-        environment: Where it acts.
-        expert: Who acts.
+        environment: The environment.
+        expert: The expert.
         seed: Seed of the reset and the noise.
-        hold: Steps to continue after success, so that the last steps before it can be learned from
+        hold: Steps to continue after success, so that the steps just before it can be learned from
             with a whole chunk of actions.
-        images: Whether images are recorded.
-        noise: Standard deviation of what is added to the actions of the hand when they are
-            executed. What is recorded is the action without it: how to get back on course.
+        images: Whether to record images.
+        noise: Standard deviation of noise added to the actions of the hand when they are
+            executed. Actions are recorded without it, so they show how to recover.
     """
     random = np.random.default_rng(seed)
     spread = noise * np.array([name != GRIPPER for name in environment.action_names])
@@ -62,14 +62,14 @@ def record_demonstration(
     expert.reset()
     left = None
     while left is None or left > 0:
-        # What is recorded is what the expert wants; what is executed has noise on it.
+        # Record the expert's action, but execute it with noise.
         action = expert.act()
         observations.append(observation)
         actions.append(np.asarray(action, dtype=np.float32))
         executed = np.clip(action + spread * random.standard_normal(len(spread)), -1.0, 1.0)
         step = environment.step(executed.astype(np.float32), images=images)
         observation = step.observation
-        # After success the demonstration continues for a few steps; at the horizon it has failed.
+        # Continue for a few steps after success; give up at the horizon.
         if left is not None:
             left -= 1
         elif step.success:
@@ -88,7 +88,7 @@ def record_demonstration(
 
 
 def save_demonstration(demonstration: Demonstration, file: Path) -> None:
-    """Write a demonstration to a file that is either whole or not there."""
+    """Write a demonstration to a file atomically."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     arrays: dict[str, Any] = {
         "states": demonstration.states,

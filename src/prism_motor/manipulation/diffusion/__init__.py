@@ -1,1 +1,1 @@
-"""Diffusion Policy on demonstrations: network, samples, training, acting."""
+"""Diffusion Policy trained on demonstrations: network, samples, trainer and policy."""

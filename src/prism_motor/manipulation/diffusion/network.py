@@ -1,4 +1,4 @@
-"""The policy network of a run and what its inputs are normalised by, in LeRobot's terms."""
+"""The policy network of a run and its normalisation, as LeRobot defines them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from prism_motor.manipulation.demonstrations.cache import Demonstrations
 
 SMALLEST_RANGE = 0.01
-"""Narrower ranges (m, rad) are widened to this: what hardly moves in demonstrations must not be
-blown up to the whole range, or a disturbance of a millimetre becomes the loudest signal."""
+"""Narrower ranges (m, rad) are widened to this: scaled to the whole range, values that hardly move
+in demonstrations would turn a disturbance of a millimetre into the strongest signal."""
 
 _IMAGE_MEAN, _IMAGE_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Those of ImageNet, which LeRobot uses for every dataset by default."""
+"""ImageNet's statistics, which LeRobot uses for every dataset by default."""
 
 Statistics = dict[str, dict[str, Tensor]]
 """Statistics by column: min and max, or mean and std."""
@@ -42,14 +42,14 @@ def make_policy_config(config: ManipulationConfig) -> Any:
     for camera in task.cameras:
         inputs[image_key(camera)] = PolicyFeature(FeatureType.VISUAL, (3, side, side))
     conditioner = config.conditioner
-    settings: dict[str, Any] = dict(  # noqa: C408 - reads like the call that it is for
+    settings: dict[str, Any] = dict(  # noqa: C408 - reads like the call below
         conditioner=conditioner.kind,
         prism_degree=conditioner.degree,
         prism_latent=conditioner.latent,
         prism_interaction=conditioner.interaction,
         mlp_size=conditioner.mlp_size,
         image_encoder="small" if network.encoder == "small" else "resnet",
-        # LeRobot's environments draw images of their own size, whatever the policy was trained on.
+        # LeRobot's environments render at their own size, whatever the policy was trained on.
         resize_shape=(side, side) if task.cameras else None,
         input_features=inputs,
         output_features={ACTION: PolicyFeature(FeatureType.ACTION, (task.action,))},
@@ -77,12 +77,12 @@ def make_policy_config(config: ManipulationConfig) -> Any:
         return PrismDiffusionConfig(**settings)
     except PrismError:
         raise
-    except ValueError as error:  # LeRobot's own checks, e.g. of the horizon
+    except ValueError as error:  # LeRobot's checks, e.g. of the horizon
         raise InputError(f"network: {error}") from error
 
 
 def make_policy(config: ManipulationConfig) -> Any:
-    """Build the policy with fresh weights from torch's random numbers."""
+    """Build the policy with random initial weights."""
     from prism_motor.integrations.lerobot import PrismDiffusionPolicy
 
     return PrismDiffusionPolicy(make_policy_config(config)).to(torch.device(config.device))
@@ -96,7 +96,7 @@ def make_processors(policy: Any, statistics: Statistics) -> tuple[Any, Any]:
 
 
 def measure_statistics(demonstrations: Demonstrations) -> Statistics:
-    """Return the statistics that LeRobot's processors normalise by."""
+    """Return the statistics for LeRobot's normalisation."""
     found: Statistics = {}
     for key, values in demonstrations.vectors.items():
         low, high = values.amin(0), values.amax(0)

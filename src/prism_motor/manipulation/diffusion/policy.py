@@ -1,4 +1,4 @@
-"""Trained policies, loaded from run folders, acting, and exported for LeRobot."""
+"""Trained policies: loading them from run folders, acting, and exporting them to LeRobot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HandlingPolicy:
     config: ManipulationConfig
     """How it was trained."""
     step: int
-    """Updates it has had."""
+    """Number of updates it was trained for."""
     network: Any
     """LeRobot's policy, in evaluation mode."""
     normalise: Any
@@ -88,13 +88,13 @@ def check_fit(policy: HandlingPolicy, environment: Environment) -> None:
 
 
 class PolicyActor:
-    """A policy while it acts: observations in, chunks of actions out, one action at a time.
+    """An acting policy, which plans chunks of actions and returns one action at a time.
 
-    It does what LeRobot's ``select_action`` does, but looks only at observations that it needs, so
-    that the others need no images.
+    Equivalent to LeRobot's ``select_action``, but processes only the observations that it needs, so
+    the others need no images.
 
     Args:
-        policy: Who acts.
+        policy: The policy.
     """
 
     def __init__(self, policy: HandlingPolicy) -> None:
@@ -105,13 +105,13 @@ class PolicyActor:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Begin an episode; the noise that is denoised to actions follows from ``seed``."""
+        """Start an episode; the noise that is denoised to actions depends only on ``seed``."""
         self._seed, self._step = seed, 0
         self._seen: deque[dict[str, Tensor]] = deque(maxlen=self._history)
         self._planned: deque[NDArray[np.float32]] = deque()
 
     def wants_images(self) -> bool:
-        """Say whether the images of the next observation will be looked at."""
+        """Return whether the images of the next observation will be used."""
         return self._sees_images and self._matters(self._step)
 
     def _matters(self, step: int) -> bool:
@@ -147,7 +147,7 @@ class PolicyActor:
         missing = self._history - len(self._seen)
         seen = [self._seen[0]] * missing + list(self._seen)
         stacked = {key: torch.stack([one[key] for one in seen], dim=1) for key in seen[0]}
-        # Every chunk has its own noise, whatever else draws random numbers.
+        # Every chunk has its own noise, independent of other random numbers.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1_000_003 * self._seed + self._step)
             chunk = self.policy.network.diffusion.generate_actions(stacked)
@@ -155,11 +155,11 @@ class PolicyActor:
 
 
 def export_policy(policy: HandlingPolicy, folder: Path) -> Path:
-    """Write a policy as LeRobot's pretrained folder, for ``--policy.path``.
+    """Write a policy as a LeRobot pretrained folder, for ``--policy.path``.
 
     Args:
-        policy: What to write.
-        folder: Where to; one that is there is replaced.
+        policy: The policy.
+        folder: Output folder; an existing one is replaced.
     """
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:

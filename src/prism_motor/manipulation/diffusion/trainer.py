@@ -1,4 +1,4 @@
-"""Learning from demonstrations: one update after the other, resumable to the bit."""
+"""Training from demonstrations, resumable bit for bit."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 class HandlingTrainer(GradientTrainer):
     """Diffusion Policy on demonstrations; loss, optimiser and schedule are LeRobot's.
 
-    Which samples an update sees depends only on the seed and its number. LeRobot's Diffusion Policy
-    keeps no moving average of its weights, and so neither does this.
+    The samples of an update depend only on the seed and the update's number. Like LeRobot's
+    Diffusion Policy, this one keeps no moving average of its weights.
 
     Args:
         config: The run.
-        demonstrations: What to learn from.
+        demonstrations: The training data.
     """
 
     def __init__(self, config: ManipulationConfig, demonstrations: Demonstrations) -> None:
@@ -63,7 +63,7 @@ class HandlingTrainer(GradientTrainer):
         return loss
 
     def update(self) -> dict[str, float] | None:
-        """Do one update; return metrics whenever ``log_every`` of them are done."""
+        """Do one update; return metrics after every ``log_every`` updates."""
         row = super().update()
         return row and {**row, "samples": self.updates * self.config.batch}
 
@@ -74,17 +74,17 @@ class HandlingTrainer(GradientTrainer):
         return tensors, {**plain, "data_sha256": self.data_hash}
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         if plain["data_sha256"] != self.data_hash:
             raise RunError(
-                f"The demonstrations in {self.config.demos} are not those that the run began with. "
+                f"The demonstrations in {self.config.demos} are not those the run started with. "
                 "Put those back, or start a new run."
             )
         super().restore(tensors, plain)
 
 
 def _hash(demonstrations: Demonstrations) -> str:
-    """Return the SHA-256 of what is learned from."""
+    """Return the SHA-256 of the training data."""
     digest = hashlib.sha256()
     columns = {**demonstrations.vectors, **demonstrations.images, "ends": demonstrations.ends}
     for name, values in sorted(columns.items()):

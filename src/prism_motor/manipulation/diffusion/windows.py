@@ -1,4 +1,4 @@
-"""Training samples: short windows of demonstrations, drawn in an order that can be repeated."""
+"""Training samples: short windows of demonstrations, drawn in a reproducible order."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class TrainingWindows:
-    """Every step of every demonstration as a sample, but for the last few of an episode.
+    """Every step of every demonstration as a sample, except the last few of an episode.
 
-    A sample holds the observations up to its step and the actions from the first of them on. Beyond
-    the ends of an episode its first and last steps are repeated. As in LeRobot, the last steps of
-    an episode begin no sample: more than half of their actions would be repetitions.
+    A sample holds the observations up to its step and the actions starting at the first of them.
+    Beyond the ends of an episode, its first and last steps are repeated. As in LeRobot, no sample
+    starts at the last steps of an episode: more than half of its actions would be repetitions.
 
     Args:
         demonstrations: The data.
@@ -44,7 +44,7 @@ class TrainingWindows:
         return len(self._steps)
 
     def batch(self, samples: Tensor) -> dict[str, Tensor]:
-        """Return samples by number, in LeRobot's names; images are in 0 to 1."""
+        """Return samples by index, with LeRobot's names; image values are in [0, 1]."""
         steps, first = self._steps[samples, None], self._first[samples, None]
         last = self._last[samples, None]
         observed = (steps + self._observed).clamp(first, last)
@@ -60,14 +60,14 @@ class TrainingWindows:
 
 
 def draw_samples(count: int, size: int, seed: int, update: int) -> Tensor:
-    """Return the samples of one update: every sample once, then all again in another order.
+    """Return the sample indices of one update: all samples are used once, then reshuffled.
 
-    The result depends on the arguments alone, so training resumes anywhere without a record of
+    The result depends only on the arguments, so training can resume anywhere without a record of
     what was drawn.
 
     Args:
-        count: How many samples there are.
-        size: How many to return.
+        count: Total number of samples.
+        size: Number of samples to return.
         seed: Seed of the order.
         update: Number of the update, from 0.
     """

@@ -1,4 +1,4 @@
-"""Meta-World 3: fifty tasks of one arm, with scripted policies and without downloads."""
+"""Meta-World 3: fifty tasks for one arm, with scripted policies and no downloads."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from prism_motor.manipulation.tasks import Suite, Task
 from prism_motor.sim.scene import import_mujoco
 
 HORIZON = 500
-"""Control steps of an episode, for every task."""
+"""Control steps per episode, for every task."""
 
 CAMERAS = ("corner2", "gripperPOV")
-"""Cameras that policies see by default: one on the table, one in the hand."""
+"""Default cameras of policies: one facing the table, one on the hand."""
 
 _JOINTS = tuple(f"right_j{number}" for number in range(7))
 _HAND = ("hand", "rightclaw", "rightpad", "leftclaw", "leftpad")
 _CORNER = (0.75, 0.075, 0.7)
-"""Where LeRobot and earlier work put corner2, nearer to the table."""
+"""Position of corner2 in LeRobot and earlier work, nearer to the table."""
 _UPSIDE_DOWN = ("corner", "corner2", "corner3")
 
 
 @functools.cache
 def list_tasks() -> tuple[Task, ...]:
-    """Return all tasks, numbered and instructed as in LeRobot."""
-    # The file is read without importing LeRobot, which takes seconds.
+    """Return all tasks, with LeRobot's numbers and instructions."""
+    # Read the file without importing LeRobot, which takes seconds.
     package = importlib.util.find_spec("lerobot")
     if package is None or package.origin is None:
         cause = ImportError("No module named 'lerobot'", name="lerobot")
@@ -69,7 +69,7 @@ class MetaWorldEnvironment(BasicEnvironment):
         task: Which task.
         cameras: Names of cameras of the scene.
         image_size: Side of the square images, pixels.
-        seed: Seed of resets that are given none.
+        seed: Default seed of resets.
     """
 
     action_names: tuple[str, ...] = ("x", "y", "z", "gripper")
@@ -89,7 +89,7 @@ class MetaWorldEnvironment(BasicEnvironment):
             raise missing_extra("Meta-World", "manipulation", error) from error
         super().__init__(task, cameras=cameras, image_size=image_size, seed=seed)
         self._env: Any = ALL_V3_ENVIRONMENTS[task.name]()
-        self._env.max_path_length = np.inf  # the horizon is counted here, and may be passed
+        self._env.max_path_length = np.inf  # the horizon is enforced here, softly
         self._env._set_task_called = True
         self._env._partially_observable = False  # the experts read the goal,
         vars(self._env).pop("sawyer_observation_space", None)  # so it must not be clipped to zero
@@ -104,7 +104,7 @@ class MetaWorldEnvironment(BasicEnvironment):
         self._qpos = np.array([model.joint(name).qposadr[0] for name in _JOINTS])
         self._dofs = np.array([model.joint(name).dofadr[0] for name in _JOINTS])
         self._renderer: CameraRenderer | None = None
-        self.reset(seed=0, images=False)  # only then is it known how many objects there are
+        self.reset(seed=0, images=False)  # needed to know how many objects there are
         objects = (len(self._objects()) - 3) // 7
         pose = ("x", "y", "z", "q0", "q1", "q2", "q3")
         self.object_names = (
@@ -113,10 +113,10 @@ class MetaWorldEnvironment(BasicEnvironment):
         )  # fmt: skip
 
     def place(self, random: np.random.Generator) -> None:
-        """Put everything where an episode begins."""
+        """Put everything in place for the start of an episode."""
         self._env.np_random = random
-        # Meta-World's reset places things twice and some tasks draw until a place is good, so the
-        # draw comes first and is kept for the reset.
+        # Meta-World's reset places objects twice, and some tasks draw until a position is valid, so
+        # draw first and reuse the result in the reset.
         self._env._freeze_rand_vec = False
         self._env.reset_model()
         self._env._freeze_rand_vec = True
@@ -128,17 +128,17 @@ class MetaWorldEnvironment(BasicEnvironment):
         return bool(info["success"])
 
     def commanded_pose(self, before: Physics, action: NDArray[np.floating]) -> tuple[Array, Array]:
-        """Return where the hand is pulled to: position and quaternion (w x y z) of the mocap."""
+        """Return the position and quaternion (w x y z) of the mocap body, which pulls the hand."""
         data = self._env.data
         turn = data.mocap_quat[0]
         return data.mocap_pos[0].copy(), turn / np.linalg.norm(turn)
 
     def raw_observation(self) -> Array:
-        """Return what Meta-World's own policies look at (39 values, with the goal)."""
+        """Return the input of Meta-World's scripted policies (39 values, with the goal)."""
         return self._raw
 
     def observe(self, images: bool) -> Observation:
-        """Return what a policy may see now, with images where they are asked for."""
+        """Return the current observation, with images if requested."""
         data = self._env.data
         state = np.concatenate([self._raw[:4], data.qpos[self._qpos]]).astype(np.float32)
         drawn = {camera: self._draw(camera, self.image_size) for camera in self.cameras * images}
@@ -152,7 +152,7 @@ class MetaWorldEnvironment(BasicEnvironment):
         return np.concatenate([poses.ravel(), self._env._get_pos_goal()])
 
     def physics(self) -> Physics:
-        """Measure physical quantities now."""
+        """Return the current physical quantities."""
         mujoco = import_mujoco()
         model, data = self._env.model, self._env.data
         hand = data.body("hand")
@@ -173,7 +173,7 @@ class MetaWorldEnvironment(BasicEnvironment):
         )
 
     def frame(self, size: int = 256) -> Image:
-        """Draw the first camera at ``size``, for videos."""
+        """Render the first camera at ``size``, for videos."""
         return self._draw(self.cameras[0] if self.cameras else CAMERAS[0], size)
 
     def _draw(self, camera: str, size: int) -> Image:
@@ -191,10 +191,10 @@ class MetaWorldEnvironment(BasicEnvironment):
 
 
 class MetaWorldExpert(Expert):
-    """Meta-World's own policy for the task of an environment; it looks at the present alone.
+    """Meta-World's scripted policy for the task of an environment; it has no memory.
 
     Args:
-        environment: What it acts in.
+        environment: The environment it acts in.
     """
 
     def __init__(self, environment: MetaWorldEnvironment) -> None:
@@ -206,7 +206,7 @@ class MetaWorldExpert(Expert):
     def act(self) -> NDArray[np.float32]:
         """Return the next action, in [-1, 1]."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it wants to move faster than is possible
+            warnings.simplefilter("ignore")  # about actions beyond the limits
             action = self._policy.get_action(self.environment.raw_observation())
         return np.clip(action, -1.0, 1.0).astype(np.float32)
 
@@ -218,4 +218,4 @@ METAWORLD = Suite(
     expert=MetaWorldExpert,
     cameras=CAMERAS,
 )
-"""The suite; a mocap body moves its arm, so it has no stiffness."""
+"""The suite; its arm is moved by a mocap body, so it has no stiffness."""

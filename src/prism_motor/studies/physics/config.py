@@ -1,4 +1,4 @@
-"""What one run of the study does."""
+"""Settings of the study."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class PhysicsConfig:
     """Learning physical quantities from positions, velocities and torques."""
 
     seeds: int = 5
-    """How many reported seeds per arm (at least 2, for the intervals)."""
+    """Number of reported seeds per arm (at least 2, for the intervals)."""
     arms: tuple[str, ...] = ()
     """Which arms to compare, by name; empty for all."""
     train_episodes: int = 240
-    """Episodes to learn from."""
+    """Number of training episodes."""
     validation_episodes: int = 30
-    """Episodes that choose the learning rate."""
+    """Number of validation episodes, which choose the learning rate."""
     test_episodes: int = 40
-    """Episodes that are reported, never used otherwise."""
+    """Number of test episodes, used only for reported errors."""
     episode_seconds: float = 4.0
-    """Simulated length of an episode."""
+    """Length of an episode."""
     sample_seconds: float = 0.02
-    """Time between two recorded states."""
+    """Time between recorded states."""
     extrapolation: float = 1.5
-    """Factor on velocities and torques of the test states in the extrapolation set."""
+    """Factor on the velocities and torques of test states in the extrapolation set."""
     data_seed: int = 11
     """Seed of the excitation."""
     budget: int = 16_000
@@ -55,9 +55,9 @@ class PhysicsConfig:
     learning_rates: tuple[float, ...] = (5e-3, 1e-2, 2e-2, 4e-2, 8e-2)
     """Peak learning rates of the sweep, the same for every arm."""
     curve_points: int = 12
-    """How often the validation error is recorded during training."""
+    """Number of times the validation error is recorded during training."""
     workers: int = 2
-    """Worker processes, one thread each."""
+    """Number of worker processes, with one thread each."""
 
     def __post_init__(self) -> None:
         if self.seeds < 2:
@@ -81,7 +81,7 @@ class PhysicsConfig:
 
     @property
     def quick(self) -> bool:
-        """Whether this only checks the machinery, so that its numbers mean nothing."""
+        """Whether this only checks that everything works; its numbers mean nothing."""
         return replace(self, seeds=QUICK.seeds, arms=QUICK.arms, workers=QUICK.workers) == QUICK
 
     @property
@@ -101,4 +101,4 @@ QUICK = PhysicsConfig(
     learning_rates=(1e-2, 2e-2),
     curve_points=3,
 )
-"""A run of seconds that checks the machinery; its numbers mean nothing."""
+"""A run of seconds that checks that everything works; its numbers mean nothing."""

@@ -1,4 +1,4 @@
-"""States of the arm under random smooth torques, and their physics, split by episode."""
+"""States of the arm under smooth random torques, and their physics, split by episode."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Dataset:
     validation: Split
     test: Split
     extrapolation: Split
-    """The test states with velocities and torques scaled up and all targets computed anew."""
+    """The test states with scaled velocities and torques and recomputed targets."""
     rows_per_episode: int
-    """So that one episode can be cut out again."""
+    """States per episode, to extract single episodes."""
 
 
 def make_dataset(config: PhysicsConfig, on_episode: Callable[[], None] | None = None) -> Dataset:
@@ -112,12 +112,12 @@ def simulate_episode(
 
 
 def _check_variety(splits: dict[str, Split]) -> None:
-    """Refuse data in which a target never changes: its unexplained share would be undefined."""
+    """Reject data in which a target is constant: its unexplained share would be undefined."""
     for name, split in splits.items():
         for target, columns in target_columns().items():
             if (split.targets[:, columns].std(0) == 0).any():
                 raise InputError(
-                    f"The {name} episodes hold a single value of {target} (no contact at all?). "
+                    f"The {name} episodes have a single value of {target} (no contact at all?). "
                     f"Use more or longer episodes: {name}_episodes or episode_seconds."
                 )
 

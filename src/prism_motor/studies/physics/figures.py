@@ -1,4 +1,4 @@
-"""The figures of the study: errors, learning curves, products, and the arm itself."""
+"""The figures of the study: errors, learning curves, products, and the arm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BLACK, _BLUE, _RED, _GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"
 """Colours of the drawn robot."""
 
 _SNAPSHOTS = 14
-"""How many poses of the robot are drawn."""
+"""Number of poses of the robot to draw."""
 
 _DEPTH = np.array([0.42, 0.30])
 """Where the y axis points in the oblique drawing."""
@@ -69,7 +69,7 @@ def draw_overview(summaries: Sequence[PhysicsSummary], seeds: int) -> Figure:
 
 
 def draw_target(target: PhysicsTarget, summaries: Sequence[PhysicsSummary]) -> Figure:
-    """Draw one target alone: the figure for a phone."""
+    """Draw a single target: the figure for a phone."""
     figure = new_figure(5.2, 0.3 * len(summaries) + 1.2)
     axis = figure.subplots()
     _error_axis(axis, target, summaries)
@@ -103,7 +103,7 @@ def _error_axis(axis: Axes, target: PhysicsTarget, summaries: Sequence[PhysicsSu
         middle = (low * high) ** 0.5
         axis.set_xlim(middle / 2, middle * 2)
     low, high = axis.get_xlim()
-    # As many numbers on the axis as have room.
+    # Show as many numbers on the axis as fit.
     subs = (1.0, 2.0, 5.0) if high / low > 15 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
     subs = (1.0,) if high / low > 1e3 else subs
     axis.xaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
@@ -142,7 +142,7 @@ def draw_curves(runs: Sequence[tuple[PhysicsArm, Sequence[dict[str, Any]]]]) -> 
 
 
 def draw_pairs(strength: np.ndarray) -> Figure:
-    """Draw which products of two signals a PRISM layer of degree 2 formed."""
+    """Draw which products of two signals a PRISM layer of degree 2 learned."""
     names = signal_names()
     figure = new_figure(5.6, 5.0)
     axis = figure.subplots()
@@ -200,14 +200,14 @@ def _oblique(points: np.ndarray) -> np.ndarray:
 
 
 def _liveliest_window(dataset: Dataset, length: int) -> slice:
-    """Return the rows of the test window in which the tip gets about most and touches at times."""
+    """Return the rows of the test window with the most motion of the tip and some contact."""
     tips = trace_landmarks(load_arm(), dataset.test.inputs[:, : len(JOINTS)])[:, -1]
     touching = dataset.test.targets[:, target_columns()["contact_power"]].ravel() > 0
     length = min(length, dataset.rows_per_episode)
     best, best_score = slice(0, length), -1.0
     for start in range(0, len(tips) - length + 1, max(1, length // 4)):
         if start % dataset.rows_per_episode + length > dataset.rows_per_episode:
-            continue  # would run into the next episode
+            continue  # would extend into the next episode
         rows = slice(start, start + length)
         spread = tips[rows].std(0).prod()
         score = spread * (0.08 < touching[rows].mean() < 0.4)
@@ -219,7 +219,7 @@ def _liveliest_window(dataset: Dataset, length: int) -> slice:
 def draw_traces(
     dataset: Dataset, predictions: Mapping[str, np.ndarray], sample_seconds: float
 ) -> Figure:
-    """Draw the first test episode: simulator against predictions, by the arm's label."""
+    """Draw the first test episode: simulator and predictions, by label of the arm."""
     columns = target_columns()
     shown = {
         "joint_power": "net joint\npower, W",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from prism_motor.studies.physics.results import PhysicsResults
 
 _LISTED = 10
-"""How many products of two signals are listed."""
+"""Number of products of two signals to list."""
 
 
 def draw_pictures(
@@ -66,7 +66,7 @@ def render_physics(
         results: All runs.
         summaries: One per arm.
         pictures: SVG by name, see :func:`draw_pictures`.
-        command: The command that makes this page again.
+        command: The command that reproduces this page.
     """
     versions = ", ".join(f"{name} {number}" for name, number in results.versions.items())
     return render_page(

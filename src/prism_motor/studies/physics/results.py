@@ -1,4 +1,4 @@
-"""results.json: what a study has found so far, on disk after every job."""
+"""results.json: the results of a study so far, saved after every job."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from prism_motor.studies.physics.config import PhysicsConfig
 
 SCHEMA = 1
-"""Version of the file; raised when its meaning changes."""
+"""Version of the file; increased when its meaning changes."""
 
 FILE_NAME = "results.json"
-"""Where results are, in the study's folder."""
+"""Name of the results file in the study's folder."""
 
 _WITHOUT_INFLUENCE = ("seeds", "arms", "workers")
-"""Fields that do not change what a single job finds."""
+"""Fields that do not affect the result of a single job."""
 
 
 class PhysicsResults:
     """Finished jobs of one configuration in one folder.
 
     Args:
-        folder: Where results.json lives; must exist.
-        config: The configuration. Finished jobs of an earlier run are taken over if they were
-            made with the same settings and versions; otherwise the old file is kept aside as
+        folder: Folder of results.json; must exist.
+        config: The configuration. Finished jobs of an earlier run are reused if they were
+            made with the same settings and versions; otherwise the old file is renamed to
             ``results.previous.json``.
     """
 
@@ -57,31 +57,31 @@ class PhysicsResults:
                 self._earlier_seconds = float(stored["wall_seconds"])
                 return dict(map(_renamed, stored["jobs"].values()))
         except (ValueError, KeyError, TypeError):
-            pass  # not ours or damaged: kept aside below, never overwritten
+            pass  # damaged or not ours: renamed below, never overwritten
         self.path.replace(self.path.with_name("results.previous.json"))
         return {}
 
     def add(self, job: FitJob, entry: dict[str, Any]) -> None:
-        """Keep a finished job."""
+        """Add a finished job."""
         self.jobs[job.key] = entry
         self.save()
 
     def has(self, job: FitJob) -> bool:
-        """Say whether a job is done."""
+        """Return whether a job is done."""
         return job.key in self.jobs
 
     def of_arm(self, arm: str) -> list[dict[str, Any]]:
-        """Return the arm's entries of the reported seeds at its chosen rate, in order of seed."""
+        """Return an arm's entries at its chosen rate for the reported seeds, in order."""
         jobs = (FitJob(arm, seed, self.chosen[arm]) for seed in self.config.reported_seeds)
         return [self.jobs[job.key] for job in jobs]
 
     @property
     def wall_seconds(self) -> float:
-        """Seconds spent on this study, over all starts."""
+        """Seconds spent on this study, over all sessions."""
         return self._earlier_seconds + time.perf_counter() - self._started
 
     def save(self) -> None:
-        """Write everything; a file is never left half written."""
+        """Write everything atomically."""
         content = {
             "schema": SCHEMA,
             "fingerprint": self.fingerprint,
@@ -96,21 +96,21 @@ class PhysicsResults:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that can change the numbers."""
+    """Return the package versions that can affect the numbers."""
     made = collect_provenance()
     packages = {name: made["packages"][name] for name in ("torch", "mujoco", "numpy", "scipy")}
     return {"prism": made["prism"], "python": made["python"], **packages}
 
 
 def _renamed(entry: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return a stored job with its key, by the present name of its arm."""
+    """Return a stored job with its key, using the current name of its arm."""
     arm = str(ALIASES.get(entry["arm"], entry["arm"]))
     return FitJob(arm, entry["seed"], entry["learning_rate"]).key, {**entry, "arm": arm}
 
 
 def _fingerprint(config: PhysicsConfig, found: dict[str, str]) -> str:
-    """Return what two runs share whose jobs can stand for each other."""
+    """Return a string that is equal for runs whose jobs are interchangeable."""
     settings = {k: v for k, v in asdict(config).items() if k not in _WITHOUT_INFLUENCE}
-    settings["steps"] = settings.pop("updates")  # as it was called when the first were written
+    settings["steps"] = settings.pop("updates")  # its name in the first results
     text = json.dumps([settings, found, ARM_XML], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -15,7 +15,7 @@ import numpy as np
 from prism_motor._extras import missing_extra
 
 Model: TypeAlias = Any
-"""``mujoco.MjModel``; type checkers cannot look into mujoco."""
+"""``mujoco.MjModel``, which type checkers do not know."""
 Data: TypeAlias = Any
 """``mujoco.MjData``."""
 
@@ -75,7 +75,7 @@ ARM_XML = """
 
 
 def engine() -> Any:
-    """Return the mujoco module, or say how to install it."""
+    """Return the mujoco module, or raise an error that says how to install it."""
     try:
         import mujoco
     except ImportError as error:
@@ -159,18 +159,18 @@ def contact_power(model: Model, data: Data) -> float:
 
 @dataclass(frozen=True)
 class PhysicsTarget:
-    """One quantity to be learned."""
+    """One quantity to learn."""
 
     name: str
     """Key in results.json."""
     label: str
-    """What people read."""
+    """Name for readers."""
     formula: str
     """Its definition in one line."""
     compute: Callable[[Model, Data], float | np.ndarray]
     """The definition."""
     size: int = 1
-    """How many numbers it has."""
+    """Number of values."""
 
 
 TARGETS: tuple[PhysicsTarget, ...] = (
@@ -199,7 +199,7 @@ def measure(model: Model, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> np.
     rows = np.empty((len(q), sum(target.size for target in TARGETS)))
     for i in range(len(q)):
         data.qpos[:], data.qvel[:], data.ctrl[:] = q[i], dq[i], tau[i]
-        data.qacc_warmstart[:] = 0.0  # else contact forces would depend on the state before
+        data.qacc_warmstart[:] = 0.0  # else contact forces would depend on the previous state
         mujoco.mj_forward(model, data)
         rows[i] = np.concatenate([np.atleast_1d(target.compute(model, data)) for target in TARGETS])
     return rows

@@ -1,4 +1,4 @@
-"""The whole study: simulate, a learning-rate sweep, the reported seeds, figures, the page."""
+"""The whole study: simulation, learning-rate sweep, reported seeds, figures and page."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from prism_motor.studies.physics.training import (
 def run_physics(config: PhysicsConfig, out: Path, command: str = "prism physics") -> Path:
     """Run the study into ``out`` and return the path of its page.
 
-    Finished runs of an earlier start with the same settings are reused.
+    Finished jobs of an earlier call with the same settings are reused.
 
     Args:
         config: What to run.
         out: Output folder: results.json, figure.png and index.html.
         command: The command to show on the page.
     """
-    # Whatever can be wrong is found before the simulation starts.
+    # Find user errors before the simulation starts.
     _check_extra()
     if not any(arm.budget_scale == 1.0 for arm in choose_arms(config.arms)):
         raise InputError(
-            f"arms={config.arms} holds no arm of the common budget to compare; add e.g. "
+            f"arms={config.arms} has no arm of the common budget to compare; add e.g. "
             "'mlp-matched'."
         )
     _prepare_folder(out)
     results = PhysicsResults(out, config)
-    # Data, then all trainings that are not done yet.
+    # Simulate the data, then run all training jobs that are not done yet.
     episodes = config.train_episodes + config.validation_episodes + config.test_episodes
     with Progress("simulating episodes", episodes) as progress:
         dataset = make_dataset(config, progress.step)
@@ -62,7 +62,7 @@ def run_physics(config: PhysicsConfig, out: Path, command: str = "prism physics"
     from prism_motor.studies.physics.page import draw_pictures, render_physics
     from prism_motor.studies.physics.summary import summarise, text_tables, verdict
 
-    # What they show.
+    # Summarise the results.
     summaries = summarise(config, results)
     with rc_context(STYLE):
         draw_overview(summaries, config.seeds).savefig(out / "figure.png", dpi=160)
@@ -90,7 +90,7 @@ def _check_extra() -> None:
 
 
 def _prepare_folder(out: Path) -> None:
-    """Create the folder and prove that it can be written to."""
+    """Create the folder and check that it is writable."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -103,7 +103,7 @@ def _prepare_folder(out: Path) -> None:
 
 
 def fit_all(config: PhysicsConfig, dataset: Dataset, results: PhysicsResults) -> None:
-    """Fill ``results`` with every job of the configuration that it does not hold yet."""
+    """Run every job of the configuration that ``results`` does not have yet."""
     arms = [arm.name for arm in choose_arms(config.arms)]
     sweep = [FitJob(arm, TUNING_SEED, rate) for arm in arms for rate in config.learning_rates]
     with _worker_pool(config, dataset) as pool:
@@ -117,7 +117,7 @@ def fit_all(config: PhysicsConfig, dataset: Dataset, results: PhysicsResults) ->
 
 
 def choose_rate(arm: str, config: PhysicsConfig, results: PhysicsResults) -> float:
-    """Return the rate with the lowest validation error of the tuning seed."""
+    """Return the rate with the lowest validation error on the tuning seed."""
 
     def error(rate: float) -> float:
         share = overall(results.jobs[FitJob(arm, TUNING_SEED, rate).key]["validation"])
@@ -142,7 +142,7 @@ def _run_jobs(
 
 @contextmanager
 def _worker_pool(config: PhysicsConfig, dataset: Dataset) -> Iterator[ProcessPoolExecutor]:
-    """Start worker processes; on any exception, drop the jobs that have not started."""
+    """Start worker processes; on any exception, cancel the jobs that have not started."""
     pool = ProcessPoolExecutor(
         config.workers,
         mp_context=multiprocessing.get_context("spawn"),
@@ -157,16 +157,16 @@ def _worker_pool(config: PhysicsConfig, dataset: Dataset) -> Iterator[ProcessPoo
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back in here; processes started meanwhile never see it.
+    """Defer Ctrl-C inside the block; processes started there never receive it.
 
-    A terminal sends Ctrl-C to the whole group; only the parent shall answer it, and not lose one
-    that comes just now.
+    A terminal sends Ctrl-C to the whole process group; only the parent should handle it, without
+    losing one that arrives now.
     """
     in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or not hasattr(signal, "pthread_sigmask"):  # Windows has none
+    if not in_main or not hasattr(signal, "pthread_sigmask"):  # not on Windows
         yield
         return
-    resource_tracker.ensure_running()  # when it starts, it lets the signal through again
+    resource_tracker.ensure_running()  # unblocks the signal when it starts
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -175,7 +175,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 _worker: dict[str, Any] = {}
-"""What a worker process keeps between jobs."""
+"""State of a worker process between jobs."""
 
 
 def _prepare_worker(config: PhysicsConfig, dataset: Dataset) -> None:

@@ -1,4 +1,4 @@
-"""From single runs to numbers with intervals, a table and a verdict."""
+"""Turns single runs into numbers with intervals, tables and a verdict."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETS = {
     "test": "Held-out test episodes: % of variance unexplained, 95 % interval",
     "extrapolation": "Faster than in training: % of variance unexplained, 95 % interval",
 }
-"""Data that errors are measured on, with titles of their tables."""
+"""Sets that errors are measured on, with the titles of their tables."""
 
 DUELS = (("prism", "mlp-matched"), ("prism", "product"), ("mlp-large", "mlp-matched"))
 """Arms that are compared with each other."""
@@ -42,9 +42,9 @@ class PhysicsSummary:
     parameters: int
     """Its parameters."""
     learning_rate: float
-    """The rate that it chose."""
+    """The chosen learning rate."""
     at_edge: bool
-    """Whether that is the smallest or largest of the sweep."""
+    """Whether it is the smallest or largest of the sweep."""
     errors: dict[str, dict[str, dict[int, float | None]]]
     """Unexplained share by set, target and seed; ``None`` if the network diverged."""
 
@@ -95,14 +95,14 @@ def best_arm(summaries: Sequence[PhysicsSummary], dataset: str, target: str) -> 
 
 
 def verdict(summaries: Sequence[PhysicsSummary]) -> list[tuple[str, str]]:
-    """Say in plain words what the numbers show, computed from them alone.
+    """Describe the results in sentences computed only from the numbers.
 
     Returns (subject, finding) pairs that read as one sentence: duels first, then one per target.
     """
     by_name = {s.arm.name: s for s in summaries}
     duels = [(by_name[a], by_name[b]) for a, b in DUELS if a in by_name and b in by_name]
     pairs = [(arm, reference, target) for arm, reference in duels for target in TARGETS]
-    # All duels make one table of claims, which are corrected together.
+    # All duels form one table of claims, which are corrected together.
     claims = with_holm([_claim(arm, reference, "test", target) for arm, reference, target in pairs])
     found = []
     for index, (arm, reference) in enumerate(duels):
@@ -147,7 +147,7 @@ def _duel(
 
 
 def _best_of(target: PhysicsTarget, summaries: Sequence[PhysicsSummary]) -> tuple[str, str]:
-    """Name the best arm of equal size on both sets, and those that may be as good."""
+    """Name the best arm of equal size on both sets, and those that may be equally good."""
     best, level = _leaders(summaries, "test", target)
     error = best.estimate("test", target.name)
     if error is None:
@@ -173,7 +173,7 @@ def _best_of(target: PhysicsTarget, summaries: Sequence[PhysicsSummary]) -> tupl
 def _leaders(
     summaries: Sequence[PhysicsSummary], dataset: str, target: PhysicsTarget
 ) -> tuple[PhysicsSummary, list[str]]:
-    """Return the best arm and the labels of those that it is not shown to be better than."""
+    """Return the best arm and the labels of those not shown to be worse."""
     best = best_arm(summaries, dataset, target.name)
     others = [
         s for s in summaries if s is not best and math.isfinite(s.centre(dataset, target.name))
@@ -184,18 +184,18 @@ def _leaders(
 
 
 def percent(share: float) -> str:
-    """Write a share in percent with two significant digits."""
-    value = float(f"{100 * share:.2g}")  # rounded first: 9.96 is 10, not 10.0
+    """Format a share in percent with two significant digits."""
+    value = float(f"{100 * share:.2g}")  # round first: 9.96 is 10, not 10.0
     return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
 def write_error(found: Estimate | None) -> str:
-    """Write an error in percent with its interval."""
+    """Format an error in percent with its interval."""
     return "diverged" if found is None else f"{percent(found.centre)} {write_bounds(found)}".strip()
 
 
 def write_bounds(found: Estimate) -> str:
-    """Write the interval of an error in percent; empty if it has none."""
+    """Format the interval of an error in percent; empty if it has none."""
     if found.interval is None:
         return ""
     return f"[{percent(found.interval.low)}, {percent(found.interval.high)}]"

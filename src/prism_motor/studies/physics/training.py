@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from prism_motor.studies.physics.dataset import Dataset, Split
 
 _TOLERANCE = 0.01
-"""How far a network may be from its number of parameters."""
+"""Allowed relative deviation from the parameter budget."""
 
 
 @dataclass(frozen=True)
 class PhysicsArm:
-    """One arm: what stands in front of the head, and how large it may be."""
+    """One arm: the layer in front of the head, and its size."""
 
     name: str
     """Key in results.json and on the command line."""
     label: str
-    """What people read."""
+    """Name for readers."""
     interaction: str | None
     """Name in ``prism_motor.nn.INTERACTIONS``; ``None`` for a linear layer with activation."""
     degree: int = 2
@@ -40,7 +40,7 @@ class PhysicsArm:
     """Parameters relative to the common budget."""
 
     def make(self, inputs: int, outputs: int, budget: int, head: int) -> nn.Sequential:
-        """Build the network, the front as wide as the budget allows (within 1 %)."""
+        """Build the network, with a front as wide as the budget allows (within 1 %)."""
         target = round(budget * self.budget_scale)
         head = round(head * math.sqrt(self.budget_scale))
         width = self._width(inputs, outputs, target, head)
@@ -114,7 +114,7 @@ def choose_arms(names: Iterable[str]) -> tuple[PhysicsArm, ...]:
 
 
 _LISTED_PRODUCTS = 10
-"""How many products of a layer are named."""
+"""Number of products of a layer to list."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Standardised:
 
 
 def fit(job: FitJob, arm: PhysicsArm, config: PhysicsConfig, data: Standardised) -> dict[str, Any]:
-    """Train and evaluate; returns the job's entry of results.json."""
+    """Train and evaluate; return the job's entry for results.json."""
     started = time.perf_counter()
     torch.manual_seed(job.seed)
     x, y = data.train
@@ -184,7 +184,7 @@ def fit(job: FitJob, arm: PhysicsArm, config: PhysicsConfig, data: Standardised)
 def _train(
     network: nn.Sequential, job: FitJob, config: PhysicsConfig, data: Standardised
 ) -> list[list[float | None]]:
-    """Minimise the squared error, every target counting the same; returns the learning curve."""
+    """Minimise the squared error with equal weight per target; return the learning curve."""
     x, y = data.train
     weight = _column_weights()
     optimizer = torch.optim.Adam(network.parameters(), lr=job.learning_rate, fused=True)
@@ -225,8 +225,8 @@ def _column_weights() -> Tensor:
 def unexplained(network: nn.Module, x: Tensor, y: Tensor) -> dict[str, float | None]:
     """Return the share of the variance left unexplained, per target: squared error / variance.
 
-    It is 1 - R^2 on these rows; a target of several columns gets their mean, and ``None`` stands
-    for a network that returns something not finite.
+    It is 1 - R^2 on these rows; a target of several columns gets their mean, and ``None`` means
+    that the network returned a value that is not finite.
     """
     error = (network(x) - y).double().square().mean(0)
     ratio = error / y.double().var(0, correction=0)
@@ -235,7 +235,7 @@ def unexplained(network: nn.Module, x: Tensor, y: Tensor) -> dict[str, float | N
 
 
 def overall(shares: dict[str, float | None]) -> float | None:
-    """Return the geometric mean over the targets, so that the hardest one does not decide alone."""
+    """Return the geometric mean over the targets, so that the hardest one does not dominate."""
     logs = [math.log(max(share, 1e-12)) for share in shares.values() if share is not None]
     return math.exp(sum(logs) / len(logs)) if len(logs) == len(shares) else None
 
@@ -253,11 +253,11 @@ def _rounded(value: float) -> float | None:
 
 @torch.no_grad()
 def pair_strength(network: nn.Sequential) -> Tensor:
-    """Return how strongly each product of two signals leaves the front: (inputs, inputs).
+    """Return the strength of each product of two signals after the front: (inputs, inputs).
 
     The exact second-degree coefficients of every feature, scaled by the norm of the weights with
     which the head reads the feature, as a root of the sum of squares over features. Inputs are
-    standardised, so the entries compare.
+    standardised, so the entries are comparable.
     """
     front, reader = network[0], network[1]
     assert isinstance(front, PolynomialLayer)

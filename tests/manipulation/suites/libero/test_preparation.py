@@ -97,7 +97,7 @@ def test_bad_archives_are_refused_and_leave_nothing(small, tmp_path):
         copy_assets(tmp_path / "text.zip", target)
     other = tmp_path / "other"
     (other / "photos").mkdir(parents=True)
-    with pytest.raises(ValueError, match="holds no LIBERO assets"):
+    with pytest.raises(ValueError, match="has no LIBERO assets"):
         copy_assets(other, target)
     assert not target.exists()
 

@@ -1,1 +1,1 @@
-"""LIBERO behind prism's interface: preparation, tasks, a fast simulation of the same physics."""
+"""LIBERO behind prism's interface: setup, tasks, and a faster simulation of the same physics."""

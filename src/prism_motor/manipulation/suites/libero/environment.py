@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from prism_motor.manipulation.tasks import Task
 
 CAMERAS = ("agentview", "robot0_eye_in_hand")
-"""Cameras that policies see by default: one on the table, one in the hand."""
+"""Default cameras of policies: one facing the table, one on the hand."""
 
 STIFFNESS = 150.0
 """Kp of LIBERO's controller, with which the public demonstrations were made."""
 
 SETTLING = 10
-"""Control steps without motion after a reset, while things fall into place."""
+"""Control steps without motion after a reset, while objects settle."""
 
 _METRES, _RADIANS = 0.05, 0.5
-"""What an action of one means to the controller, per axis."""
+"""Change of the controller's goal per unit of action and axis."""
 
 _REST = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0])
 _HAND = "robot0_right_hand"
 _COLLISION = 0
-"""Group of the geometry that touches and is not seen."""
+"""Group of the collision geometry, which is not rendered."""
 
 
 class LiberoEnvironment(Environment):
@@ -62,7 +62,7 @@ class LiberoEnvironment(Environment):
         task: Which task.
         cameras: Names of cameras of the scene.
         image_size: Side of the square images, pixels.
-        seed: Seed of resets that are given none.
+        seed: Default seed of resets.
         stiffness: Kp of the controller, 1/s^2; its damping ratio is one. The hand moves at up to
             about 0.27 m/s with 150, and 0.17 m/s with 50.
     """
@@ -117,7 +117,7 @@ class LiberoEnvironment(Environment):
 
     @property
     def problem(self) -> object:
-        """LIBERO's own environment, for experts, which may look behind the scenes."""
+        """LIBERO's original environment, for experts, which may use privileged state."""
         return self._problem.env
 
     def reset(
@@ -137,7 +137,7 @@ class LiberoEnvironment(Environment):
         return self._advance(_REST, images)
 
     def step(self, action: NDArray[np.floating], *, images: bool = True) -> Transition:
-        """Apply one action in [-1, 1]; draw images only when they are asked for."""
+        """Apply one action in [-1, 1]; render images only if requested."""
         action = np.asarray(action)
         self.check_action(action)
         seen = self._advance(action, images)
@@ -164,13 +164,13 @@ class LiberoEnvironment(Environment):
         return Observation(state.astype(np.float32), self._objects.read().astype(np.float32), drawn)
 
     def physics(self) -> Physics:
-        """Measure physical quantities now, all at the same instant.
+        """Return the current physical quantities, all at the same instant.
 
         The end effector is the point between the finger pads; its orientation is the hand's.
         """
         mujoco = import_mujoco()
         model, data = self._model, self._data
-        # Brings what depends on the state up to date; the next step does the same first.
+        # Update derived quantities; the next step does the same first.
         mujoco.mj_forward(model, data)
         jacobian = np.zeros((6, model.nv))
         mujoco.mj_jacSite(model, data, jacobian[:3], jacobian[3:], self._site)
@@ -192,12 +192,14 @@ class LiberoEnvironment(Environment):
         """Return the controller's goal: the action added to the pose before the step."""
         clipped = np.clip(np.asarray(action, dtype=np.float64), -1, 1)
         position = before.position + _METRES * clipped[:3]
-        start = Rotation.from_quat(np.roll(before.quaternion, -1))  # scipy: the real part last
+        start = Rotation.from_quat(
+            np.roll(before.quaternion, -1)
+        )  # scipy expects the real part last
         turned = Rotation.from_rotvec(_RADIANS * clipped[3:6]) * start
         return position, np.roll(turned.as_quat(), 1)
 
     def frame(self, size: int = 256) -> Image:
-        """Draw the first camera at ``size``, for videos; not mirrored."""
+        """Render the first camera at ``size``, for videos; not mirrored."""
         camera = self.cameras[0] if self.cameras else CAMERAS[0]
         return np.ascontiguousarray(self._draw(camera, size))
 
@@ -218,8 +220,8 @@ class LiberoEnvironment(Environment):
 def _axis_angle(quaternion: NDArray[np.float64]) -> NDArray[np.float32]:
     """Turn w x y z into axis times angle, in single precision as LeRobot does.
 
-    Not scipy's Rotation: it computes in double precision and takes the shorter way round, so that
-    states would differ from LeRobot's, with which they are equal to the last bit.
+    scipy's Rotation computes in double precision and takes the shorter way round, so states would
+    no longer be bit-identical to LeRobot's.
     """
     w, *vector = quaternion.astype(np.float32)
     w = np.clip(w, np.float32(-1.0), np.float32(1.0))
@@ -230,7 +232,7 @@ def _axis_angle(quaternion: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _subtree(parents: NDArray[np.int32], root: int) -> list[int]:
-    """List a body and everything that hangs on it; parents come before their children."""
+    """List a body and all its descendants; parents come before their children."""
     members = [root]
     for body in range(root + 1, len(parents)):
         if parents[body] in members:

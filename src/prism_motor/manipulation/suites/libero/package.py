@@ -1,4 +1,4 @@
-"""Where LIBERO and its files are, and importing it without its question on stdin."""
+"""Locates LIBERO and its files, and imports it without its prompt on stdin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from types import ModuleType
 from prism_motor._extras import missing_extra
 
 CACHE_VARIABLE = "PRISM_LIBERO_CACHE"
-"""Folder for LIBERO's assets, instead of the user's cache folder."""
+"""Environment variable with the folder of LIBERO's assets, instead of the user's cache."""
 
 
 def package_folder() -> Path:
@@ -36,7 +36,7 @@ def config_file() -> Path:
 
 
 def cached_assets() -> Path:
-    """Return the folder into which ``prism libero prepare`` puts assets."""
+    """Return the folder where ``prism libero prepare`` puts assets."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser().resolve() / "assets"
@@ -45,12 +45,12 @@ def cached_assets() -> Path:
 
 
 def packaged_assets() -> Path:
-    """Return where LIBERO, and with it LeRobot, looks for its assets."""
+    """Return the folder where LIBERO, and so LeRobot, looks for assets."""
     return package_folder() / "assets"
 
 
 def find_assets() -> Path | None:
-    """Return the first folder with assets: prism's cache, the package's, LIBERO's own cache."""
+    """Return the first folder with assets: prism's cache, the package, LIBERO's cache."""
     own = Path.home() / ".cache" / "libero" / "assets"
     for folder in (cached_assets(), packaged_assets(), own):
         if (folder / "scenes").is_dir():
@@ -61,24 +61,24 @@ def find_assets() -> Path | None:
 def import_libero(module: str = "libero.libero") -> ModuleType:
     """Import a module of LIBERO, quietly, with the assets that were found.
 
-    Its config file must exist: LIBERO asks a question on stdin otherwise.
+    Its config file must exist; otherwise LIBERO prompts on stdin.
     """
     from prism_motor.sim.rendering import find_backend
 
-    # robosuite takes EGL for granted unless told otherwise before it is imported.
+    # robosuite assumes EGL unless configured before it is imported.
     os.environ.setdefault("MUJOCO_GL", find_backend())
     with contextlib.redirect_stdout(io.StringIO()), _without_warnings():
         libero = importlib.import_module("libero.libero")
         assets = find_assets()
         if assets is not None:
-            # What LIBERO remembers of an earlier search; spares it the package's own folder.
+            # LIBERO's cached result of its search for assets.
             libero.__dict__["_assets_path_cache"] = str(assets)
         return importlib.import_module(module)
 
 
 @contextlib.contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Silence robosuite, which recommends a file of private settings at every import."""
+    """Silence robosuite, which recommends a private settings file at every import."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -25,13 +25,13 @@ from prism_motor.manipulation.suites.libero.package import (
 )
 
 COMMAND = "prism libero prepare"
-"""What users are told to run."""
+"""The command that messages recommend."""
 
 HUB = "lerobot/libero-assets"
 """Dataset repository with LIBERO's assets on the Hugging Face hub."""
 
 _SUITES = ("libero_spatial", "libero_object", "libero_goal", "libero_10")
-"""Suites whose tasks say which assets are needed."""
+"""Suites whose tasks determine which assets are needed."""
 
 
 class NotPreparedError(PrismError, OSError):
@@ -40,20 +40,20 @@ class NotPreparedError(PrismError, OSError):
 
 @dataclass(frozen=True)
 class LiberoReadiness:
-    """How far LIBERO is prepared."""
+    """State of LIBERO's setup."""
 
     package: Path
     """The installed package."""
     config: Path
     """LIBERO's config file."""
     config_problem: str
-    """What is wrong with the config file; empty if nothing."""
+    """Problem with the config file; empty if none."""
     assets: Path | None
-    """Where the assets are, if they were found."""
+    """Folder of the assets, if found."""
     missing: tuple[str, ...]
-    """Files of the assets that the tasks need and that are not there."""
+    """Asset files that the tasks need and that are missing."""
     linked: bool
-    """Whether LIBERO finds the assets on its own, so that LeRobot's own commands run too."""
+    """Whether LIBERO finds the assets without prism, so that LeRobot's commands work too."""
 
     @property
     def ready(self) -> bool:
@@ -88,7 +88,7 @@ def _note(problem: str) -> str:
 
 
 def check() -> LiberoReadiness:
-    """Find out how far LIBERO is prepared; changes nothing."""
+    """Check LIBERO's setup without changing anything."""
     package, assets = package_folder(), find_assets()
     return LiberoReadiness(
         package=package,
@@ -104,9 +104,9 @@ def prepare(assets: Path | None = None, *, link: bool = True) -> LiberoReadiness
     """Write LIBERO's config file and get its assets, from ``assets`` or from the hub.
 
     Args:
-        assets: An archive or a folder of assets. Without it, assets that are complete stay, and
-            otherwise they are fetched from the hub.
-        link: Make LIBERO find them too, by a link in its package.
+        assets: An archive or a folder of assets. Without it, complete assets are left alone and
+            incomplete ones are fetched from the hub.
+        link: Let LIBERO find them too, through a link in its package.
     """
     state = check()
     if state.config_problem:
@@ -121,7 +121,7 @@ def prepare(assets: Path | None = None, *, link: bool = True) -> LiberoReadiness
 
 
 def ensure_prepared() -> None:
-    """Raise, with the command that helps, unless LIBERO is prepared."""
+    """Raise unless LIBERO is prepared; the message gives the command to run."""
     problem = _config_problem(config_file())
     if problem:
         raise NotPreparedError(f"LIBERO's config file {config_file()} {problem}. Run: {COMMAND}")
@@ -159,7 +159,7 @@ def _config_problem(file: Path) -> str:
 
 
 def _write_config(file: Path) -> None:
-    """Write the paths of the installed package; a datasets folder of the user stays."""
+    """Write the paths of the installed package, preserving the user's datasets folder."""
     import yaml
 
     root = package_folder()
@@ -182,7 +182,7 @@ def _write_config(file: Path) -> None:
 
 
 def _link_assets() -> None:
-    """Let LIBERO find the cached assets; where the package is read-only, prism alone does."""
+    """Let LIBERO find the cached assets; if its package is read-only, only prism does."""
     link = packaged_assets()
     try:
         if link.is_symlink():
@@ -194,7 +194,7 @@ def _link_assets() -> None:
 
 
 def missing_assets(assets: Path, bddl_files: Path) -> list[str]:
-    """List the files, relative to ``assets``, that the tasks need and that are not there."""
+    """List the files, relative to ``assets``, that the tasks need and that are missing."""
     files = {file.relative_to(assets) for file in assets.rglob("*") if file.is_file()}
     models = {file.stem: file for file in files if file.suffix == ".xml"}
     scenes = [file for file in files if file.match("scenes/*_base_style.xml")]
@@ -212,7 +212,7 @@ def missing_assets(assets: Path, bddl_files: Path) -> list[str]:
 
 
 def _object_names(bddl_files: Path) -> set[str]:
-    """Collect the kinds of things in the tasks; tables and floors are part of the scenes."""
+    """Collect the kinds of objects in the tasks; tables and floors are part of the scenes."""
     names: set[str] = set()
     for suite in _SUITES:
         for file in (bddl_files / suite).glob("*.bddl"):
@@ -222,7 +222,7 @@ def _object_names(bddl_files: Path) -> set[str]:
 
 
 def copy_assets(source: Path, target: Path) -> None:
-    """Put the assets of a folder or an archive at ``target``, all or nothing."""
+    """Copy the assets of a folder or an archive to ``target`` atomically."""
     if not source.exists():
         raise InputError(f"--assets {source} does not exist.")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -255,7 +255,7 @@ def _find_root(folder: Path, source: Path) -> Path:
         if (candidate / "scenes").is_dir() and (candidate / "articulated_objects").is_dir():
             return candidate
     raise InputError(
-        f"{source} holds no LIBERO assets: neither it nor a folder in it has the folders scenes "
+        f"{source} has no LIBERO assets: neither it nor a folder in it has the folders scenes "
         "and articulated_objects."
     )
 
@@ -279,9 +279,9 @@ def download_assets(target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     try:
         snapshot_download(HUB, repo_type="dataset", local_dir=str(target))
-    except Exception as error:  # the hub's client raises dozens of kinds
+    except Exception as error:  # the hub's client raises many kinds
         raise NotPreparedError(
             f"Could not fetch LIBERO's assets ({HUB}) from the hub: {error}\n"
-            "Without a connection, give an archive or a folder of them: "
+            "Offline, give an archive or a folder of them: "
             "prism libero prepare --assets FILE"
         ) from error

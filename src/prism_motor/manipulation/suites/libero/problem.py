@@ -1,8 +1,8 @@
-"""LIBERO's own environment of a task: built once, then reset, stepped and read quickly.
+"""LIBERO's environment of a task: built once, then reset, stepped and read quickly.
 
 robosuite runs the whole forward dynamics three times per physics step and looks everything up by
-name. Here its controller is given the same numbers from one pass between ``mj_step1`` and
-``mj_step2``, so that states stay equal to the last bit.
+name. Here its controller gets the same numbers from one pass between ``mj_step1`` and ``mj_step2``,
+so that states stay bit-identical.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from prism_motor.manipulation.tasks import Task
 
 NEAR = 1e-3
-"""A random reset whose objects all lie this near (m) to a fixed initial state is drawn again."""
+"""Random resets with all objects this close (m) to a fixed initial state are redrawn."""
 
 SUBSTEPS = 25
-"""Physics steps of 2 ms in a control step of 50 ms."""
+"""Physics steps (2 ms) per control step (50 ms)."""
 SAMPLED = 23
-"""The physics step after which robosuite reads its sensors, once a fixed initial state was set."""
+"""The physics step after which robosuite reads its sensors, once an initial state is set."""
 
 _POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 
@@ -39,8 +39,8 @@ _POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 class LiberoProblem:
     """A LIBERO problem without its renderer.
 
-    The model is compiled once. LIBERO compiles it anew at every reset, which takes longer than
-    many an episode; here everything that a reset changes in it is put back instead.
+    The model is compiled once. LIBERO recompiles it at every reset, which takes longer than many
+    episodes; here everything that a reset changes in it is restored instead.
 
     Args:
         task: Which task.
@@ -64,7 +64,7 @@ class LiberoProblem:
                 ignore_done=True,
                 hard_reset=False,
             ).env
-        # Read at every reset, when robosuite makes the controller anew.
+        # Read at every reset, when robosuite recreates the controller.
         self.env.robots[0].controller_config.update(kp=stiffness, damping_ratio=1.0)
         self.model, self.data = self.env.sim.model._model, self.env.sim.data._data
         self._fixtures = [
@@ -81,7 +81,7 @@ class LiberoProblem:
         Fixtures such as cabinets are not part of the fixed states: they follow ``seed``.
         """
         for attempt in range(100):
-            # The first draw is LIBERO's for that seed; others must not be those of other seeds.
+            # The first draw equals LIBERO's for that seed; redraws must differ from other seeds'.
             self._place([seed] if attempt == 0 else [seed, attempt])
             if initial_state is not None or not self._is_fixed():
                 break
@@ -103,14 +103,14 @@ class LiberoProblem:
                     return
 
     def _is_fixed(self) -> bool:
-        """Whether the objects lie where they lie in one of the fixed initial states."""
+        """Return whether the objects are placed as in one of the fixed initial states."""
         columns = 1 + self._movable[:, None] + np.arange(2)
         now = self.data.qpos[columns - 1]
         away = np.linalg.norm(self.fixed[:, columns] - now, axis=-1)
         return bool((away.max(1) < NEAR).any())
 
     def succeeded(self) -> bool:
-        """Whether the goal of the task is reached now."""
+        """Return whether the goal of the task is reached now."""
         return bool(self.env._check_success())
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ def load_states(task: Task) -> Array:
 
 @contextlib.contextmanager
 def _random_numbers(seed: list[int]) -> Iterator[None]:
-    """Seed the global random numbers, which LIBERO draws from, and put them back afterwards."""
+    """Seed the global random numbers, which LIBERO draws from, and restore them afterwards."""
     before = np.random.get_state()
     plain = len(seed) == 1 and seed[0] < 2**32
     np.random.seed(seed[0] if plain else np.random.SeedSequence(seed).generate_state(4))
@@ -143,14 +143,14 @@ class LiberoStepper:
     """Applies actions to a LIBERO problem.
 
     Args:
-        problem: LIBERO's own environment; it may be reset at any time, but not reloaded.
+        problem: LIBERO's original environment; it may be reset at any time, but not reloaded.
     """
 
     def __init__(self, problem: Any) -> None:
         self._robot = problem.robots[0]
         self._model, self._data = problem.sim.model._model, problem.sim.data._data
         self._site = self._robot.eef_site_id
-        # Arrays, because numpy takes several times as long to index by a list.
+        # Arrays, because indexing by a list is several times slower in numpy.
         self._dofs = np.array(self._robot._ref_joint_vel_indexes)
         self._joints = np.array(self._robot._ref_joint_pos_indexes)
         self._arm = np.array(self._robot._ref_joint_actuator_indexes)
@@ -180,12 +180,12 @@ class LiberoStepper:
         bad = mujoco.mjtWarning
         for kind in (bad.mjWARN_BADQPOS, bad.mjWARN_BADQVEL, bad.mjWARN_BADQACC):
             if data.warning[kind.value].number:
-                # MuJoCo has set everything to its origin and would continue from there.
+                # MuJoCo has reset the state and would continue from there.
                 raise FloatingPointError("The simulation of LIBERO diverged; reset it.")
 
     def _inform(self, controller: Any) -> None:
-        """Give the controller what its own ``update`` would look up, when it would."""
-        if not controller.new_update:  # the first time after a reset, it acts on what it knows
+        """Give the controller the values that its ``update`` would look up."""
+        if not controller.new_update:  # right after a reset, it uses its old values
             return
         mujoco = import_mujoco()
         model, data, site, dofs = self._model, self._data, self._site, self._dofs
@@ -205,13 +205,13 @@ class LiberoStepper:
 
 
 class LiberoObjects:
-    """Reads the things that a task's goal and instruction name, in a fixed order.
+    """Reads the objects that a task's goal and instruction name, in a fixed order.
 
-    Each thing gives its position and quaternion, then the positions of its own joints (drawers,
+    Each object gives its position and quaternion, then the positions of its joints (drawers,
     doors, knobs).
 
     Args:
-        problem: LIBERO's own environment.
+        problem: LIBERO's original environment.
     """
 
     def __init__(self, problem: Any) -> None:
@@ -229,7 +229,7 @@ class LiberoObjects:
         self.names = tuple(names)
 
     def read(self) -> Array:
-        """Return the values now, in the order of ``names``."""
+        """Return the current values, in the order of ``names``."""
         data = self._data
         parts: list[Array] = []
         for body, joints in zip(self._bodies, self._joints, strict=True):
@@ -238,7 +238,7 @@ class LiberoObjects:
 
 
 def _things_of_interest(problem: Any) -> list[str]:
-    """List the objects and fixtures of interest; a region counts as the thing it is part of."""
+    """List the objects and fixtures of interest; a region counts as its parent."""
     goal = [name for predicate in problem.parsed_problem["goal_state"] for name in predicate[1:]]
     things: list[str] = []
     for name in [*problem.obj_of_interest, *goal]:
@@ -250,7 +250,7 @@ def _things_of_interest(problem: Any) -> list[str]:
 
 
 def _own_joints(problem: Any, thing: str) -> list[str]:
-    """List hinges and slides of a thing, without the joint that lets it move freely."""
+    """List the hinges and slides of an object, without its free joint."""
     model = problem.sim.model._model
     free = 0
     return [name for name in problem.get_object(thing).joints if model.joint(name).type[0] != free]

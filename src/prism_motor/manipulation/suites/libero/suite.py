@@ -25,7 +25,7 @@ def _list_tasks(suite: str, horizon: int) -> tuple[Task, ...]:
 
 
 def _task_names() -> dict[str, list[str]]:
-    """Read LIBERO's own table; importing its package would want assets and a config file."""
+    """Read LIBERO's table without importing its package, which needs assets and a config."""
     file = package_folder() / "benchmark" / "libero_suite_task_map.py"
     spec = importlib.util.spec_from_file_location("_libero_task_map", file)
     if spec is None or spec.loader is None:
@@ -36,7 +36,7 @@ def _task_names() -> dict[str, list[str]]:
 
 
 def _instruction(name: str) -> str:
-    """Make the instruction as LIBERO does: the name without the part about the scene."""
+    """Return the instruction as LIBERO does: the name without the scene."""
     return re.sub(r"^[A-Z_]*SCENE\d+_", "", name).replace("_", " ")
 
 
@@ -57,7 +57,7 @@ def _make_suite(name: str, horizon: int) -> Suite:
     )
 
 
-# Horizons are those of LeRobot's wrapper.
+# The horizons are those of LeRobot's wrapper.
 LIBERO_SPATIAL = _make_suite("libero_spatial", 280)
 LIBERO_OBJECT = _make_suite("libero_object", 280)
 LIBERO_GOAL = _make_suite("libero_goal", 300)

@@ -1,4 +1,4 @@
-"""Scripted experts for LIBERO: small programs of readable skills over privileged state."""
+"""Scripted experts for LIBERO: short programs of skills that use privileged state."""
 
 from prism_motor.manipulation.suites.libero.experts.expert import (
     LiberoExpert,

@@ -1,4 +1,4 @@
-"""Things that move on joints: where they are held, and the skills that move them."""
+"""Articulated objects: where to hold them, and the skills that move them."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Drawer:
     opened: float = -0.155
     """Joint position to pull it to when it should be open."""
     ajar: float = -0.128
-    """Joint position that is enough to put something in."""
+    """Joint position that is open enough to put something in."""
     closed: float = 0.002
     """Joint position to push it to."""
 
 
 @dataclass(frozen=True)
 class Knob:
-    """A bar on a vertical axis; more is on."""
+    """A bar on a vertical axis; larger angles turn it on."""
 
     bar: tuple[float, float, float]
-    """Where it is held, in the frame of the knob."""
+    """Where to hold it, in the frame of the knob."""
     closing: tuple[float, float, float]
     """Direction from finger to finger, in the frame of the knob."""
     turned: float = 0.9
@@ -57,7 +57,7 @@ class Door:
     """A door along x of its frame, on a vertical hinge, that closes as its joint grows."""
 
     push: tuple[float, float, float]
-    """Where the fingers push, a little behind its outer face, in the frame of the door."""
+    """Where the fingers push, slightly behind the outer face, in the frame of the door."""
     closed: float = -0.003
     """Joint position to push it to."""
 
@@ -80,18 +80,18 @@ DOORS: dict[str, Door] = {"microwave": Door(push=(0.19, 0.02, 0.075))}
 
 
 def is_shut(scene: LiberoScene, name: str) -> bool:
-    """Whether a region is in a drawer that is not open enough to put something in."""
+    """Return whether a region is in a drawer that is not open enough to put something in."""
     drawer = DRAWERS.get(scene.category(name), {}).get(scene.region(name))
     return drawer is not None and scene.joint(name) > drawer.ajar + 0.01
 
 
 def open_drawer(scene: LiberoScene, name: str, *, ajar: bool = False) -> Skill:
-    """Take the handle from ahead, one finger above it and one below, and pull it open, or ajar."""
+    """Grasp the handle from the front, with a finger above and one below, and pull it open."""
     drawer = DRAWERS[scene.category(name)][scene.region(name)]
     end = drawer.ajar if ajar else drawer.opened
     frame = scene.joint_frame(name)
     out = -frame.rotation[:, 1]
-    # From above, fingers slip off the bar at the slightest disturbance.
+    # Grasping from above, the fingers would slip off the bar at the slightest disturbance.
     ahead = DOWN * np.cos(1.5) - out * np.sin(1.5)
     across = np.cross(ahead, frame.rotation[:, 0])
     rotation = nearest_turn(facing(ahead, across), scene.hand().rotation)
@@ -100,11 +100,11 @@ def open_drawer(scene: LiberoScene, name: str, *, ajar: bool = False) -> Skill:
     yield from rise(scene, behind.position[2], OPEN)
     yield from move(scene, behind.moved((0, 0, 0.05)), OPEN, near=0.03, turned=0.2, patience=120)
     yield from move(scene, behind, OPEN, near=0.015, turned=0.08)
-    # The palm meets the handle a little before the fingers' middle does.
+    # The palm reaches the handle slightly before the middle of the fingers does.
     yield from move(scene, at, OPEN, near=0.006, patience=40, until=is_blocked(scene, at))
     yield from stay(scene, CLOSED, 10)
     pulled = scene.hand().moved(out * (scene.joint(name) - end + 0.03))
-    # The drawers are damped: pulled faster, the handle slips out of the fingers.
+    # The drawers are damped: pulling faster, the fingers would lose the handle.
     yield from move(scene, pulled, CLOSED, speed=0.4, until=lambda: scene.joint(name) < end)
     yield from stay(scene, OPEN, 6)
     yield from move(scene, scene.hand().moved(-0.06 * ahead), OPEN, near=0.02)
@@ -112,7 +112,7 @@ def open_drawer(scene: LiberoScene, name: str, *, ajar: bool = False) -> Skill:
 
 
 def close_drawer(scene: LiberoScene, name: str) -> Skill:
-    """Push the handle home with closed fingers, the hand leaning away from the cabinet."""
+    """Push the handle in with closed fingers, the hand leaning away from the cabinet."""
     drawer = DRAWERS[scene.category(name)][scene.region(name)]
     frame = scene.joint_frame(name)
     out = -frame.rotation[:, 1]
@@ -128,7 +128,7 @@ def close_drawer(scene: LiberoScene, name: str) -> Skill:
 
 
 def turn_knob(scene: LiberoScene, name: str) -> Skill:
-    """Take the bar from above and turn the hand with it."""
+    """Grasp the bar from above and turn the hand with it."""
     knob = KNOBS[scene.category(name)]
     frame = scene.joint_frame(name)
     closing = frame.rotation @ np.array(knob.closing)

@@ -41,23 +41,23 @@ if TYPE_CHECKING:
     from prism_motor.manipulation.suites.libero.environment import LiberoEnvironment
 
 _ORDER = ("turnon", "open", "on", "in", "close")
-"""Predicates in the order in which they are worked on: what must be open is closed last."""
+"""Order in which predicates are achieved: things are put in before they are closed."""
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Where on a target things are put."""
+    """Where to put objects on a target."""
 
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """From the target's origin, in its frame."""
     spread: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Added for the second thing that goes there and taken off for the first."""
+    """Added for the second object that goes there and subtracted for the first."""
     aligned: bool = False
-    """Whether the axes of the thing and of the target should be parallel."""
+    """Whether to align the axes of the object with those of the target."""
     enter: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """From the spot to where the thing starts to go in, in the target's frame; zero: above."""
+    """From the spot to where insertion starts, in the target's frame; zero: from above."""
     grasp: Grasp | None = None
-    """How things are taken that go there; default: as their category is."""
+    """How to grasp objects that go there; default: the grasp of their category."""
 
 
 SPOTS: dict[tuple[str, str], Spot] = {
@@ -71,10 +71,10 @@ SPOTS: dict[tuple[str, str], Spot] = {
         grasp=Part(point=(0.064, 0.0, 0.056), closing=(0.0, 1.0, 0.0), ahead=(-0.94, 0.0, -0.34)),
     ),
 }
-"""Spots by category and region; everywhere else things go to the middle."""
+"""Spots by category and region; elsewhere, objects go to the middle."""
 
 PUSHED = ("plate",)
-"""Categories that are too flat to be lifted."""
+"""Categories that are too flat to lift."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def derive_program(goals: Sequence[Goal], closed: Sequence[str] = ()) -> tuple[P
 
     Args:
         goals: What should be true.
-        closed: Regions that something can be put into only after they are opened.
+        closed: Regions that must be opened before something can be put into them.
     """
     steps: list[ProgramStep] = []
     for predicate, thing, *target in sorted(goals, key=lambda goal: _rank(goal[0])):
@@ -108,7 +108,7 @@ def derive_program(goals: Sequence[Goal], closed: Sequence[str] = ()) -> tuple[P
 
 
 def check_program(scene: LiberoScene, program: Sequence[ProgramStep]) -> None:
-    """Refuse a program with a step that no skill can do."""
+    """Reject a program with a step that no skill can do."""
     for step in program:
         category, region = scene.category(step.thing), scene.region(step.thing)
         known = (
@@ -166,7 +166,7 @@ def _parallel(held: Array, frame: Array) -> Array:
 
 def _rank(predicate: str) -> int:
     if predicate not in _ORDER:
-        raise NoExpertError(f"No skill reaches {predicate!r}; there are skills for {_ORDER}.")
+        raise NoExpertError(f"No skill achieves {predicate!r}; there are skills for {_ORDER}.")
     return _ORDER.index(predicate)
 
 
@@ -175,13 +175,13 @@ class Gains:
     """Proportional control: action per metre and per radian of error."""
 
     linear: float = 12.0
-    """1 / m; 20 would set the controller's goal onto the target at once."""
+    """1 / m; 20 would move the controller's goal to the target in one step."""
     angular: float = 2.0
-    """1 / rad; 2 sets the controller's goal onto the target at once."""
+    """1 / rad; 2 moves the controller's goal to the target in one step."""
 
 
 def steer(hand: Pose, command: HandCommand, gains: Gains) -> NDArray[np.float64]:
-    """Return the seven actions in [-1, 1] that bring the hand towards the commanded pose."""
+    """Return the action (7 values in [-1, 1]) that moves the hand to the commanded pose."""
     error = command.pose.position - hand.position
     turn = Rotation.from_matrix(command.pose.rotation @ hand.rotation.T).as_rotvec()
     return np.concatenate(
@@ -194,11 +194,11 @@ def steer(hand: Pose, command: HandCommand, gains: Gains) -> NDArray[np.float64]
 
 
 class LiberoExpert(Expert):
-    """Works on the goals that are not met yet until all are; tries again what failed.
+    """Works on unmet goals until all are met, retrying what failed.
 
     Args:
-        environment: What it acts in and looks into.
-        gains: Of the proportional control.
+        environment: The environment it acts in.
+        gains: Gains of the proportional control.
     """
 
     def __init__(self, environment: LiberoEnvironment, *, gains: Gains | None = None) -> None:
@@ -208,14 +208,14 @@ class LiberoExpert(Expert):
         self._commands: Skill = iter(())
 
     def reset(self) -> None:
-        """Look at the scene afresh; call it after every reset of the environment."""
+        """Start over with a new scene; call it after every reset of the environment."""
         scene = LiberoScene(self.environment.problem)
         check_program(scene, derive_program(scene.goals))
         self._scene = scene
         self._commands = pursue_goals(scene)
 
     def act(self) -> NDArray[np.float32]:
-        """Return the next action, in [-1, 1], for the state the environment is in now."""
+        """Return the next action, in [-1, 1], for the current state of the environment."""
         if self._scene is None:
             self.reset()
         assert self._scene is not None
@@ -224,8 +224,8 @@ class LiberoExpert(Expert):
 
 
 def pursue_goals(scene: LiberoScene) -> Skill:
-    """Yield commands without end: the first step of what is left to do, again and again."""
-    # Some of LIBERO's scenes start with things in the air.
+    """Yield commands forever, always for the first step that is left to do."""
+    # Some of LIBERO's scenes start with objects in the air.
     for _ in range(20):
         if scene.still():
             break

@@ -1,4 +1,4 @@
-"""Where to take hold of things: kinds of grasps, and which category is taken how."""
+"""Grasps: their kinds, which one each category of object gets, and how one is chosen."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ DOWN = np.array([0.0, 0.0, -1.0])
 _FINGERTIP = 0.009
 """How far the fingers reach beyond the point between their pads."""
 _CLEARANCE = 0.012
-"""Distance to other things that is enough for the hand."""
+"""Sufficient distance of the hand to other objects."""
 WIDE = 0.08
-"""Between the fingers of the open hand."""
+"""Distance between the fingers of the open hand."""
 _LEAN = 0.4
-"""Angle by which the hand may lean outwards to pinch a wall, where there is little room inwards."""
+"""Angle by which the hand may lean outwards to pinch a wall with little room inside."""
 _NARROW = 0.045
-"""Between the fingers where there is little room, around a wall."""
+"""Distance between the fingers around a wall, where there is little room."""
 
 
 @dataclass(frozen=True)
 class Across:
-    """From above, across the narrower side of the thing's outline."""
+    """From above, across the narrower side of the object's outline."""
 
     depth: float = 0.028
     """Below its top; the palm is 31 mm above the pads."""
@@ -59,7 +59,7 @@ class Part:
     closing: tuple[float, float, float]
     """Direction from finger to finger."""
     ahead: tuple[float, float, float] = (0.0, 0.0, -1.0)
-    """Where the hand looks."""
+    """Direction that the hand points in."""
 
 
 Grasp = Across | Rim | Part
@@ -70,17 +70,17 @@ GRASPS: dict[str, Grasp] = {
     "porcelain_mug": Rim(radius=0.039, centre=(0.017, 0.0)),
     "moka_pot": Part(point=(0.0, 0.071, 0.035), closing=(1.0, 0.0, 0.0)),
 }
-"""Grasps by category; everything else is taken across."""
+"""Grasps by category; the default is :class:`Across`."""
 
 
 @dataclass(frozen=True)
 class Hold:
-    """A grasp that was chosen."""
+    """A chosen grasp."""
 
     pose: Pose
     """Of the hand when it closes."""
     width: float
-    """Between the fingers on the way there."""
+    """Distance between the fingers on the way there."""
 
     def moved(self, way: Array) -> Hold:
         """Return the same hold elsewhere."""
@@ -88,11 +88,11 @@ class Hold:
 
 
 def plan_grasp(scene: LiberoScene, name: str, goal: Array, how: Grasp | None = None) -> Hold:
-    """Choose how the hand takes an object.
+    """Choose how the hand grasps an object.
 
     Args:
-        scene: Where it happens.
-        name: What is grasped.
+        scene: The scene.
+        name: Name of the object.
         goal: Where the object will go; the hand should have room there too.
         how: Kind of grasp; default: that of the object's category.
     """
@@ -117,7 +117,7 @@ def plan_grasp(scene: LiberoScene, name: str, goal: Array, how: Grasp | None = N
 
 
 def room(others: Boxes, pose: Pose, width: float) -> tuple[float, float]:
-    """Return how far the fingers, some width apart, and the palm are from other things."""
+    """Return the distances of the fingers, ``width`` apart, and of the palm to other objects."""
     finger = _FINGER + np.array([width / 2, 0.0, 0.0])
     fingers = np.concatenate([finger, finger * [-1.0, 1.0, 1.0]])
     return (
@@ -127,10 +127,10 @@ def room(others: Boxes, pose: Pose, width: float) -> tuple[float, float]:
 
 
 def _crowding(others: Boxes, hold: Hold) -> float:
-    """Cost of too little room around the hand; what does not fit costs more than any turn."""
+    """Return the cost of too little room; a collision costs more than any rotation."""
     fingers, palm = room(others, hold.pose, hold.width)
     blocked = 4.0 if fingers < 0.001 else 0.0
-    # Walls are thinner than the points of the palm are apart: near is as bad as inside.
+    # Walls are thinner than the spacing of the palm's points: near is as bad as inside.
     return blocked + 100.0 * max(0.0, _CLEARANCE - fingers) + 300.0 * max(0.0, _CLEARANCE - palm)
 
 
@@ -157,7 +157,7 @@ def _candidates(scene: LiberoScene, name: str, grasp: Grasp) -> Iterator[Pose]:
         for angle in np.arange(0.0, 2 * np.pi, np.pi / 12):
             out = np.array([np.cos(angle), np.sin(angle), 0.0])
             at = centre + grasp.radius * out
-            # Leaning over towards its own base, the arm would meet the limits of its wrist.
+            # Leaning towards its own base, the arm would reach the limits of its wrist.
             for lean in (0.0, _LEAN) if out[0] < 0.3 else (0.0,):
                 ahead = np.cos(lean) * DOWN - np.sin(lean) * out
                 yield Pose(np.array([at[0], at[1], height]), facing(ahead, out))
@@ -185,4 +185,4 @@ def _filled(
 
 _FINGER = _filled((0.000, -0.010, -0.030), (0.016, 0.010, _FINGERTIP), (5, 5, 5))
 _PALM = _filled((-0.100, -0.030, -0.220), (0.100, 0.030, -0.035), (13, 5, 10))
-"""Points of the hand in its frame: a finger of the closed hand; the palm and its way there."""
+"""Points of the hand in its frame: a finger of the closed hand; the palm and its path."""

@@ -1,4 +1,4 @@
-"""How often experts succeed, task by task.
+"""Measures the success rates of experts per task.
 
 Run ``python -m prism_motor.manipulation.suites.libero.experts.measure``; other suites work too.
 """
@@ -23,7 +23,7 @@ from prism_motor.runs.atomic import write_text
 from prism_motor.statistics.intervals import wilson
 
 GOOD = 0.8
-"""Success rate from which an expert counts as good."""
+"""Success rate of a good expert."""
 
 
 def measure(
@@ -34,14 +34,14 @@ def measure(
     episodes: int = 20,
     first_seed: int = 1000,
 ) -> None:
-    """Run experts from random resets and write every episode; continues where it was stopped.
+    """Run experts from random resets and write every episode; can be stopped and continued.
 
     Args:
         suite: Which suite.
-        out: File of the results (JSON), with a table (.md) beside it; what it has stays.
+        out: JSON file of the results, extended if it exists; a table (.md) is written next to it.
         tasks: Names or numbers; default: all of the suite.
         episodes: Random resets per task.
-        first_seed: Seed of the first reset; the next ones follow.
+        first_seed: Seed of the first reset; the others count up from it.
     """
     chosen = [find_task(suite, task) for task in tasks] or list_tasks(suite)
     records: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}

@@ -1,4 +1,4 @@
-"""What an expert may look at: the whole state of a LIBERO problem, by the names of its goal."""
+"""The privileged state of a LIBERO problem for experts, by the names used in its goal."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Goal = tuple[str, ...]
-"""A predicate and what it is about, e.g. ``("on", "akita_black_bowl_1", "plate_1")``."""
+"""A predicate and its arguments, e.g. ``("on", "akita_black_bowl_1", "plate_1")``."""
 
 _HAND = "gripper0_grip_site"
 _FINGERS = ("gripper0_finger_joint1", "gripper0_finger_joint2")
 _PLANE = 0
-"""MuJoCo's number for geoms without end."""
+"""MuJoCo's type of infinite geoms."""
 _ROBOT = ("robot0_", "gripper0_", "mount0_")
 
 
 @dataclass(frozen=True)
 class Pose:
-    """Where something is, in world coordinates."""
+    """Position and orientation in world coordinates."""
 
     position: Array
     """Metres (3)."""
@@ -29,11 +29,11 @@ class Pose:
     """Its axes as columns (3 x 3)."""
 
     def at(self, offset: Array | tuple[float, float, float]) -> Array:
-        """Return the world position of a point of its own frame."""
+        """Return the world position of a point given in this frame."""
         return self.position + self.rotation @ np.asarray(offset)
 
     def moved(self, shift: Array | tuple[float, float, float]) -> Pose:
-        """Return it moved by a world vector."""
+        """Return the pose shifted by a world vector."""
         return Pose(self.position + np.asarray(shift), self.rotation)
 
 
@@ -57,7 +57,7 @@ class Boxes:
         )
 
     def distance(self, points: Array) -> float:
-        """Return the smallest distance of any point to any box, negative inside, at most 0.05."""
+        """Return the smallest distance of any point to any box; negative inside, at most 0.05."""
         middle = points.mean(axis=0)
         size = np.linalg.norm(points - middle, axis=1).max()
         gaps = np.linalg.norm(self.centres - middle, axis=1) - np.linalg.norm(self.halves, axis=1)
@@ -71,10 +71,10 @@ class Boxes:
 
 
 class LiberoScene:
-    """A LIBERO problem after a reset; values are those of the moment they are asked for.
+    """A LIBERO problem after a reset; all values are read from its current state.
 
     Args:
-        problem: LIBERO's own environment, after its reset.
+        problem: LIBERO's original environment, after its reset.
     """
 
     def __init__(self, problem: Any) -> None:
@@ -87,15 +87,15 @@ class LiberoScene:
         self.goals: tuple[Goal, ...] = tuple(tuple(g) for g in problem.parsed_problem["goal_state"])
 
     def holds(self, goal: Goal) -> bool:
-        """Whether a predicate is true now."""
+        """Return whether a predicate is true now."""
         return bool(self._problem._eval_predicate(list(goal)))
 
     def category(self, name: str) -> str:
-        """Return what kind of thing an object, fixture or region belongs to."""
+        """Return the category of an object, fixture or region."""
         return self._problem.get_object(self.parent(name)).category_name
 
     def parent(self, name: str) -> str:
-        """Return the object or fixture a region is part of; other names are their own."""
+        """Return the object or fixture of a region; other names are returned unchanged."""
         site = self._problem.object_sites_dict.get(name)
         return name if site is None or site.parent_name is None else site.parent_name
 
@@ -105,7 +105,7 @@ class LiberoScene:
         return "" if parent == name else name.removeprefix(f"{parent}_")
 
     def hand(self) -> Pose:
-        """Pose between the finger pads: x towards a finger, z ahead."""
+        """Pose of the point between the finger pads: x points to a finger, z ahead."""
         data = self._data
         return Pose(
             data.site_xpos[self._hand].copy(), data.site_xmat[self._hand].reshape(3, 3).copy()
@@ -116,7 +116,7 @@ class LiberoScene:
         return float(np.abs(self._data.qpos[self._fingers]).sum())
 
     def pose(self, name: str) -> Pose:
-        """Pose of an object, fixture or region."""
+        """Return the pose of an object, fixture or region."""
         if name in self._problem.object_sites_dict:
             site = self._model.site(name).id
             return Pose(
@@ -126,16 +126,16 @@ class LiberoScene:
         return Pose(self._data.xpos[body].copy(), self._data.xmat[body].reshape(3, 3).copy())
 
     def joint(self, name: str) -> float:
-        """Position of the joint of a region or fixture that moves."""
+        """Return the joint position of an articulated region or fixture."""
         return float(self._data.qpos[self._joint(name).qposadr[0]])
 
     def joint_frame(self, name: str) -> Pose:
-        """Frame of the body that the joint of a region or fixture moves."""
+        """Return the frame of the body that the joint of a region or fixture moves."""
         body = self._joint(name).bodyid[0]
         return Pose(self._data.xpos[body].copy(), self._data.xmat[body].reshape(3, 3).copy())
 
     def still(self) -> bool:
-        """Whether no object falls or slides."""
+        """Return whether no object is falling or sliding."""
         model, data = self._model, self._data
         things = self._problem.objects_dict.values()
         starts = [model.joint(thing.joints[-1]).dofadr[0] for thing in things]
@@ -146,12 +146,12 @@ class LiberoScene:
         return self._boxes([g for g, owner in enumerate(self._owners) if owner == name])
 
     def obstacles(self, *but: str) -> Boxes:
-        """Return the collision geometry of everything but the robot and some objects."""
+        """Return the collision geometry of everything except the robot and some objects."""
         hidden = {*but, "robot", None}
         return self._boxes([g for g, owner in enumerate(self._owners) if owner not in hidden])
 
     def touches(self, name: str, *, hand: bool) -> bool:
-        """Whether an object touches the robot (``hand``) or anything else (not ``hand``)."""
+        """Return whether an object touches the robot (``hand``) or anything else."""
         for contact in self._data.contact[: self._data.ncon]:
             owners = [self._owners[contact.geom1], self._owners[contact.geom2]]
             if name in owners:
@@ -166,7 +166,7 @@ class LiberoScene:
         return self._model.joint(holder.joints[0])
 
     def _owner(self, geom: int) -> str | None:
-        """Return whose a geom is; None for planes and for what touches nothing."""
+        """Return the owner of a geom; ``None`` for planes and geoms that do not collide."""
         model = self._model
         if not (model.geom_contype[geom] or model.geom_conaffinity[geom]):
             return None
@@ -190,7 +190,7 @@ class LiberoScene:
 
 
 def facing(ahead: Array, closing: Array) -> Array:
-    """Return the hand's rotation that looks ``ahead`` and closes its fingers along ``closing``."""
+    """Return the rotation of a hand that points ``ahead`` and closes along ``closing``."""
     z = ahead / float(np.linalg.norm(ahead))
     x = closing - z * float(closing @ z)
     x /= float(np.linalg.norm(x))
@@ -198,12 +198,12 @@ def facing(ahead: Array, closing: Array) -> Array:
 
 
 def nearest_turn(rotation: Array, hand: Array) -> Array:
-    """Return the rotation, or the equal grasp with the fingers swapped, whichever is nearer."""
+    """Return the rotation or its equivalent with swapped fingers, whichever is nearer."""
     swapped = rotation @ np.diag([-1.0, -1.0, 1.0])
     return min((rotation, swapped), key=lambda r: turn_between(r, hand))
 
 
 def turn_between(first: Array, second: Array) -> float:
-    """Angle between two rotations."""
-    # The trace is enough, and quick: a grasp is chosen by comparing hundreds of turns.
+    """Return the angle between two rotations."""
+    # The trace is a fast way, and choosing a grasp compares hundreds of rotations.
     return float(np.arccos(np.clip((np.trace(first.T @ second) - 1.0) / 2.0, -1.0, 1.0)))

@@ -1,4 +1,4 @@
-"""Skills: each yields one command per step and looks at the scene again after every one."""
+"""Skills: each yields one command per control step and reacts to the current scene."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from prism_motor.manipulation.suites.libero.experts.scene import (
 )
 
 OPEN, KEEP, CLOSED = -1.0, 0.0, 1.0
-"""What the seventh action asks of the fingers."""
+"""Values of the seventh action component, which moves the fingers."""
 
 _ABOVE = 0.10
-"""How far behind a grasp the hand lines up."""
+"""Distance behind a grasp at which the hand lines up."""
 _LEAN = 0.6
-"""Angle from the vertical of a hand that pushes."""
+"""Angle of a pushing hand from the vertical."""
 _MARGIN = 0.04
-"""How far above other things the hand and what it holds travel."""
+"""Clearance of the hand and its load above other objects."""
 
 
 @dataclass(frozen=True)
 class HandCommand:
-    """What a skill asks for at one step."""
+    """The command of a skill at one step."""
 
     pose: Pose
     """Where the hand should go."""
@@ -61,7 +61,7 @@ def move(
     speed: float = 1.0,
     until: Callable[[], bool] = lambda: False,
 ) -> Skill:
-    """Go straight to a pose; stop when it is near, when ``until`` says so, or after a while."""
+    """Go straight to a pose; stop when near, when ``until`` is true, or after a time limit."""
     for _ in range(patience):
         hand = scene.hand()
         if until() or (
@@ -73,10 +73,10 @@ def move(
 
 
 def is_stuck(distance: Callable[[], float], steps: int = 6) -> Callable[[], bool]:
-    """Return what tells, asked once per step, that a distance does not shrink any more.
+    """Return a function that, called once per step, detects when a distance stops shrinking.
 
-    A wait there would be in every demonstration, and a policy that sees the same thing step after
-    step cannot learn when it ends.
+    Without it, demonstrations would contain pauses, and a policy that sees the same observation
+    step after step cannot learn when a pause ends.
     """
     far: list[float] = []
 
@@ -88,12 +88,12 @@ def is_stuck(distance: Callable[[], float], steps: int = 6) -> Callable[[], bool
 
 
 def is_blocked(scene: LiberoScene, to: Pose) -> Callable[[], bool]:
-    """Return what tells, asked once per step, that something holds the hand back."""
+    """Return a function that, called once per step, detects when the hand is blocked."""
     return is_stuck(lambda: float(np.linalg.norm(scene.hand().position - to.position)))
 
 
 def stay(scene: LiberoScene, fingers: float, steps: int) -> Skill:
-    """Keep the pose while the fingers move."""
+    """Hold the pose while the fingers move."""
     pose = scene.hand()
     for _ in range(steps):
         yield HandCommand(pose, fingers)
@@ -109,11 +109,11 @@ def narrow(scene: LiberoScene, width: float) -> Skill:
 
 
 def grasp(scene: LiberoScene, name: str, goal: Array, how: Grasp | None = None) -> Skill:
-    """Line up behind the grasp, go to it, close the fingers.
+    """Line up behind the grasp, move to it and close the fingers.
 
     Args:
-        scene: Where it happens.
-        name: What is grasped.
+        scene: The scene.
+        name: Name of the object.
         goal: Where it will go.
         how: Kind of grasp; default: that of its category.
     """
@@ -131,13 +131,13 @@ def grasp(scene: LiberoScene, name: str, goal: Array, how: Grasp | None = None) 
 
 
 def insert(scene: LiberoScene, name: str, point: Array, enter: Array) -> Skill:
-    """Carry a held object to a point before an opening, straight in, let go, back out.
+    """Carry a held object to an opening, move it straight in, release it and back out.
 
     Args:
-        scene: Where it happens.
-        name: What is held.
-        point: Where the origin of the object should end.
-        enter: From there to where it starts to go in.
+        scene: The scene.
+        name: Name of the held object.
+        point: Final position of the object's origin.
+        enter: From there to where insertion starts.
     """
     hand = scene.hand()
     end = hand.moved(point - scene.pose(name).position)
@@ -150,13 +150,13 @@ def insert(scene: LiberoScene, name: str, point: Array, enter: Array) -> Skill:
 
 
 def place(scene: LiberoScene, name: str, point: Array, *, turn: Array | None = None) -> Skill:
-    """Carry a held object until its origin is over a point, lower it, let go, back off.
+    """Carry a held object over a point, lower it, release it and back off.
 
     Args:
-        scene: Where it happens.
-        name: What is held.
-        point: Where the origin of the object should end.
-        turn: The object's rotation at the end; default: as it is held.
+        scene: The scene.
+        name: Name of the held object.
+        point: Final position of the object's origin.
+        turn: Final rotation of the object; default: as it is held.
     """
     hand, held = scene.hand(), scene.pose(name)
     grip = hand.rotation.T @ (held.position - hand.position)
@@ -182,11 +182,11 @@ def place(scene: LiberoScene, name: str, point: Array, *, turn: Array | None = N
 
 
 def come_out(scene: LiberoScene, name: str) -> Skill:
-    """Bring a held object out from under what is above it."""
+    """Move a held object out from under whatever is above it."""
     corners, others = scene.boxes(name).corners(), scene.obstacles(name)
     low, high = corners.min(axis=0), corners.max(axis=0)
     low[2], high[2] = low[2] + 0.02, high[2] + 0.22
-    # Dense enough to notice the thin walls of what is hollow.
+    # Dense enough to hit the thin walls of hollow objects.
     axes = [np.linspace(a, b, 9) for a, b in zip(low, high, strict=True)]
     column = np.array(np.meshgrid(*axes)).reshape(3, -1).T
     if others.distance(column) > 0.008:
@@ -203,9 +203,9 @@ def come_out(scene: LiberoScene, name: str) -> Skill:
 
 
 def push(scene: LiberoScene, name: str, point: Array) -> Skill:
-    """Push an object over the table until it is at a point, open fingers on both sides of its back.
+    """Push an object across the table to a point, with open fingers on both sides of its back.
 
-    The hand leans over the object, so that there may be a wall close behind it.
+    The hand leans over the object, so there may be a wall close behind it.
     """
     corners = scene.boxes(name).corners()
     radius, table = np.ptp(corners[:, :2], axis=0).max() / 2, corners[:, 2].min()
@@ -228,7 +228,7 @@ def push(scene: LiberoScene, name: str, point: Array) -> Skill:
     yield from move(scene, start, OPEN, near=0.012, until=is_blocked(scene, start))
     stuck = is_stuck(left, 12)
     while left() > 0.02 and not stuck():
-        # Aimed below the table, the fingers stay down and do not climb onto the object.
+        # Aim below the table, so that the fingers stay down and do not climb onto the object.
         yield HandCommand(behind(-0.04, 0.0), OPEN, 0.7)
     yield from rise(scene, scene.hand().position[2] + 0.08, OPEN)
 
@@ -247,7 +247,7 @@ def _raised(scene: LiberoScene, pose: Pose) -> Pose:
 
 
 def _height_between(scene: LiberoScene, start: Array, end: Array, *but: str) -> float:
-    """Return a height that is over everything near the way from start to end."""
+    """Return a height above everything near the path from start to end."""
     corners = scene.obstacles(*but).corners()
     way = end[:2] - start[:2]
     along = np.clip((corners[:, :2] - start[:2]) @ way / max(way @ way, 1e-9), 0.0, 1.0)
