@@ -174,7 +174,8 @@ def _present_names(domain: Domain, words: list[str]) -> list[str]:
         key, _, value = setting.partition("=")
         raise InputError(
             "--set is gone: every setting is a flag of its own. Write "
-            f"--{key.replace('_', '-')} {value}".rstrip() + " instead."
+            f"--{key.replace('_', '-')} {value}".rstrip()
+            + " instead."
         )
     words = rename(words, domain.renamed_flags, note="{old} is now called {new}.")
     return rename(words, domain.short_flags)
