@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from prism_motor._registry import resolve
 
@@ -16,8 +17,8 @@ class Command:
     """Heading under which the help lists it."""
     help: str
     """What it does, in one line."""
-    place: str
-    """``module:function``."""
+    place: str | Callable[[Sequence[str], Sequence[str]], None]
+    """The function, or ``module:function``."""
     raw: bool = False
     """Whether the function gets unparsed arguments, because its flags depend on others."""
 
@@ -25,10 +26,9 @@ class Command:
         """Run the command."""
         import tyro
 
-        function = resolve(f"prism_motor.cli.{self.place}")
-        if self.group == _LOOK and self.raw:
-            function(name, words)
-        elif self.raw:
+        place = self.place
+        function = resolve(f"prism_motor.cli.{place}") if isinstance(place, str) else place
+        if self.raw:
             function(words, plugins)
         else:
             tyro.cli(function, args=list(words), prog=f"prism {name}")
@@ -66,10 +66,11 @@ COMMANDS: dict[str, Command] = {
 def all_commands() -> dict[str, Command]:
     """Return all subcommands: those of the table, and one per study, including custom ones."""
     from prism_motor.analysis.study import STUDIES
+    from prism_motor.cli.study import study
 
     studies = {
-        name: Command(_LOOK, study.summary, "study:study", raw=True)
-        for name, study in STUDIES.items()
+        name: Command(_LOOK, entry.summary, partial(study, name), raw=True)
+        for name, entry in STUDIES.items()
     }
     return {**COMMANDS, **studies}
 

@@ -21,12 +21,13 @@ class StudyOptions:
     """Which checkpoint; default: the newest."""
 
 
-def study(name: str, arguments: Sequence[str]) -> None:
+def study(name: str, arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     """Run the study of a command; the runs, which come first, determine its domain.
 
     Args:
         name: Name of the command.
         arguments: Arguments after it.
+        plugins: Modules of the user, loaded already.
     """
     flags = next((i for i, word in enumerate(arguments) if word.startswith("-")), len(arguments))
     runs = [Path(word) for word in arguments[:flags]]
