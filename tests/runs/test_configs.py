@@ -9,7 +9,7 @@ from prism_motor.locomotion.presets import PRESETS, make_config
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.runs import ConfigError, apply_overrides, from_dict, to_dict
-from prism_motor.runs.configs import find_differences, flatten, parse_assignments, to_flags
+from prism_motor.runs.configs import find_differences, flatten, to_flags
 
 CONFIG = make_config("laptop", "prism")
 
@@ -92,18 +92,6 @@ def test_a_setting_given_twice_is_refused():
         apply_overrides(CONFIG, {"ppo.epochs": 2, "ppo": {"epochs": 3}})
     with pytest.raises(ConfigError, match=r"given .*as a value"):
         apply_overrides(CONFIG, {"ppo": 2, "ppo.epochs": 3})
-
-
-def test_assignments_are_json_or_else_strings():
-    words = ["a.rate=5e-4", "b=false", "c=[1, 2]", "d=linear", 'e="3"', "f=null", "g=x=y"]
-    assert parse_assignments(words) == {
-        "a.rate": 5e-4, "b": False, "c": [1, 2], "d": "linear", "e": "3", "f": None, "g": "x=y",
-    }  # fmt: skip
-    for word in ("a", "=3", ""):
-        with pytest.raises(ConfigError, match="KEY=VALUE"):
-            parse_assignments([word])
-    with pytest.raises(ConfigError, match="twice"):
-        parse_assignments(["a=1", "a=2"])
 
 
 def test_differences_name_the_keys():

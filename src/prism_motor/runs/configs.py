@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import json
 import math
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from prism_motor._checks import InputError
@@ -146,22 +145,6 @@ def flatten(tables: Mapping[str, Any]) -> dict[str, Any]:
                 raise ConfigError(f"{full} is given twice.")
             flat[full] = item
     return flat
-
-
-def parse_assignments(words: Iterable[str]) -> dict[str, Any]:
-    """Parse ``key=value`` strings; values that are not valid JSON are strings."""
-    found: dict[str, Any] = {}
-    for word in words:
-        key, equals, text = word.partition("=")
-        if not (key and equals):
-            raise ConfigError(f"Expected KEY=VALUE, e.g. ppo.learning_rate=5e-4, got {word!r}.")
-        if key in found:
-            raise ConfigError(f"{key} is given twice.")
-        try:
-            found[key] = json.loads(text)
-        except ValueError:
-            found[key] = text
-    return found
 
 
 def find_differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
