@@ -48,7 +48,7 @@ def test_demo_ends_with_a_page_and_reuses_what_is_done(tmp_path, capsys, monkeyp
     run_demo(TINY, out)
     printed = capsys.readouterr().out
     assert "2 of 2 runs done" in printed
-    assert "Filming" not in printed
+    assert "Recording" not in printed
     assert "Evaluating" not in printed
     assert {file: file.stat().st_mtime_ns for file in out.rglob("*.mp4")} == films
 
