@@ -59,7 +59,7 @@ def test_demo_ends_with_a_page_and_reuses_what_is_done(tmp_path, capsys, monkeyp
     def refuse(*_, **__):
         raise RenderingError("no OpenGL here")
 
-    monkeypatch.setattr(demo, "Film", refuse)
+    monkeypatch.setattr(demo, "WalkingVideo", refuse)
     monkeypatch.setattr(demo, "shipped_names", list)
     assert "<video " not in run_demo(TINY, out).page.read_text()
     assert "The page has no videos: no OpenGL here" in capsys.readouterr().out

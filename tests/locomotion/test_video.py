@@ -14,7 +14,7 @@ from prism_motor.cli import main
 from prism_motor.locomotion.overlay import Overlay
 from prism_motor.locomotion.presets import make_config
 from prism_motor.locomotion.tasks import TASKS
-from prism_motor.locomotion.video import Film, VideoConfig
+from prism_motor.locomotion.video import VideoConfig, WalkingVideo
 from prism_motor.sim.rendering import Renderer, RenderingError, find_backend
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import build_model
@@ -112,12 +112,12 @@ def test_bars_are_as_long_as_the_velocity():
     assert blue((9.0, 0.0, 0.0)) == blue((1.0, 0.0, 0.0))
 
 
-# Films ------------------------------------------------------------------------------------------
+# TrainingVideos ------------------------------------------------------------------------------------------
 
 
 def test_a_film_has_the_length_and_the_command_that_were_asked_for():
     short = replace(TASKS["laptop"], commands=replace(TASKS["laptop"].commands, resample_after=0.1))
-    film = Film(stand, short, VideoConfig(0.4, (0.3, -0.1, 0.2), **SMALL), "title")
+    film = WalkingVideo(stand, short, VideoConfig(0.4, (0.3, -0.1, 0.2), **SMALL), "title")
     assert (film.rate, len(film)) == (25.0, 10)
     commands = []
     for picture in film:
@@ -125,22 +125,22 @@ def test_a_film_has_the_length_and_the_command_that_were_asked_for():
         commands.append(film.env.commands.values[0].tolist())
     assert len(commands) == 10
     assert commands == [pytest.approx([0.3, -0.1, 0.2])] * 10
-    random = Film(stand, short, VideoConfig(0.4, None, **SMALL), "title")
+    random = WalkingVideo(stand, short, VideoConfig(0.4, None, **SMALL), "title")
     seen = {tuple(random.env.commands.values[0].tolist()) for _ in random}
     assert len(seen) > 2
-    assert Film(stand, TASKS["g1"], VideoConfig(0.3, **SMALL), "title").rate == pytest.approx(
-        100 / 3
-    )
+    assert WalkingVideo(
+        stand, TASKS["g1"], VideoConfig(0.3, **SMALL), "title"
+    ).rate == pytest.approx(100 / 3)
 
 
 def test_falls_are_counted_and_time_outs_do_not_happen():
     task = replace(
         TASKS["laptop"], terminations=replace(TASKS["laptop"].terminations, duration=0.1)
     )
-    falling = Film(fall, task, VideoConfig(0.4, **SMALL), "title")
+    falling = WalkingVideo(fall, task, VideoConfig(0.4, **SMALL), "title")
     assert len(list(falling)) == 10
     assert falling.falls >= 2
-    standing = Film(stand, task, VideoConfig(0.4, **SMALL), "title")
+    standing = WalkingVideo(stand, task, VideoConfig(0.4, **SMALL), "title")
     list(standing)
     assert standing.falls == 0
     assert standing.env.episode_length_buf.tolist() == [20]
@@ -149,14 +149,16 @@ def test_falls_are_counted_and_time_outs_do_not_happen():
 def test_a_task_without_commands_is_filmed_without_them(plugin):
     plugin("my_task")
     config = VideoConfig(seconds=0.2, primitives=True, **SMALL)
-    film = Film(lambda x: torch.zeros(len(x), 4), TASKS["hopper-hop"], config, "hop")
+    film = WalkingVideo(lambda x: torch.zeros(len(x), 4), TASKS["hopper-hop"], config, "hop")
     pictures = list(film)
     assert len(pictures) == len(film) > 3
     assert pictures[0].shape == (72, 96, 3)
 
 
 def test_conditions_apply():
-    film = Film(stand, TASKS["laptop"], VideoConfig(0.1, None, "low-friction", **SMALL), "title")
+    film = WalkingVideo(
+        stand, TASKS["laptop"], VideoConfig(0.1, None, "low-friction", **SMALL), "title"
+    )
     assert film.env.friction.tolist() == pytest.approx([0.2])
 
 

@@ -19,7 +19,7 @@ from prism_motor.campaigns.files import write_page
 from prism_motor.campaigns.runner import Runner
 from prism_motor.locomotion.config import WalkingEvaluation
 from prism_motor.locomotion.policy import load_policy
-from prism_motor.locomotion.video import Film, VideoConfig
+from prism_motor.locomotion.video import VideoConfig, WalkingVideo
 from prism_motor.runs import RunError
 from prism_motor.runs.layout import VIDEOS
 from prism_motor.runs.shipped import shipped_names, working_copy
@@ -128,7 +128,7 @@ def _record(run: Path, settings: VideoConfig) -> None:
     if file.exists():
         return
     title = f"{policy.config.arm}, update {policy.step}"
-    video = Film(policy, policy.config.task, settings, title)
+    video = WalkingVideo(policy, policy.config.task, settings, title)
     with (
         Progress(f"Recording {run.name}", len(video), unit="image") as progress,
         closing(iter(video)) as images,

@@ -15,7 +15,7 @@ from prism_motor._extras import missing_extra
 if TYPE_CHECKING:
     import numpy as np
 
-    from prism_motor.locomotion.video import Film
+    from prism_motor.locomotion.video import WalkingVideo
 
 SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 """Default policies to play: a plain and a polynomial one of equal size."""
@@ -100,7 +100,7 @@ def video(
         primitives: Draw simple shapes even if a package with meshes of the robot is installed.
     """
     from prism_motor.locomotion.policy import load_policy
-    from prism_motor.locomotion.video import Film, VideoConfig
+    from prism_motor.locomotion.video import VideoConfig, WalkingVideo
     from prism_motor.runs.layout import VIDEOS
     from prism_motor.runs.shipped import writable
     from prism_motor.sim.video_files import check_file, write_video
@@ -112,13 +112,13 @@ def video(
     check_file(file)
     trained = policy.config
     title = f"{trained.arm}, {trained.preset}, seed {trained.seed}, update {policy.step}"
-    film = Film(policy, trained.task, config, title)
+    film = WalkingVideo(policy, trained.task, config, title)
     write_video(file, _with_progress(film), film.rate)
     fallen = {0: "the robot never fell", 1: "the robot fell once"}
     print(f"{file}: {seconds:g} s, {fallen.get(film.falls, f'the robot fell {film.falls} times')}")
 
 
-def _with_progress(film: Film) -> Iterator[np.ndarray]:
+def _with_progress(film: WalkingVideo) -> Iterator[np.ndarray]:
     with Progress("Images", len(film), unit="image") as progress:
         for image in film:
             yield image

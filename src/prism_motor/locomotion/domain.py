@@ -125,17 +125,17 @@ class LocomotionDomain(Domain):
 
     def check_videos(self) -> None:
         """Make a tiny video and discard it."""
-        from prism_motor.locomotion.films import check_films
+        from prism_motor.locomotion.training_videos import check_videos
 
-        check_films()
+        check_videos()
 
     def video_listener(
         self, trainer: Trainer, folder: Path, every: int, say: Callable[[str], None]
     ) -> Callable[[dict[str, float]], None]:
         """Return the listener that records a video every few updates."""
-        from prism_motor.locomotion.films import Films
+        from prism_motor.locomotion.training_videos import TrainingVideos
 
-        return Films(folder, trainer, every, say)  # type: ignore[arg-type]
+        return TrainingVideos(folder, trainer, every, say)  # type: ignore[arg-type]
 
     def load_policy(self, run: str | Path, step: int | None = None) -> WalkingPolicy:
         """Load a walking policy."""

@@ -61,7 +61,7 @@ class VideoConfig:
             raise InputError(f"Video: command must be three numbers, got {self.command}.")
 
 
-class Film:
+class WalkingVideo:
     """Frames of one robot under a policy; iterate over it once.
 
     Args:

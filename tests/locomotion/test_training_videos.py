@@ -1,4 +1,4 @@
-"""Films while training: they appear, they leave no trace in the run, and they never end it."""
+"""TrainingVideos while training: they appear, they leave no trace in the run, and they never end it."""
 
 import signal
 import sys
@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from prism_motor.cli import main
-from prism_motor.locomotion.films import SETTINGS, Films
 from prism_motor.locomotion.presets import make_config
+from prism_motor.locomotion.training_videos import SETTINGS, TrainingVideos
 from prism_motor.runs import Run
 from prism_motor.sim.rendering import RenderingError, find_backend
 from prism_motor.train import session
@@ -36,7 +36,9 @@ def train(path, every=None, settings=TINY):
     """Train four updates; return what was said about films."""
     run, trainer = session.start(small(), path)
     said = []
-    films = Films(path / "videos", trainer, every, said.append, settings) if every else None
+    films = (
+        TrainingVideos(path / "videos", trainer, every, said.append, settings) if every else None
+    )
     session.train(run, trainer, 4, films)
     return said
 
@@ -86,7 +88,7 @@ def test_a_film_cut_in_the_middle_leaves_training_able_to_train(plain, tmp_path,
         next(pictures)
         raise OSError("No space left on device.")
 
-    monkeypatch.setattr("prism_motor.locomotion.films.write_video", full_disk)
+    monkeypatch.setattr("prism_motor.locomotion.training_videos.write_video", full_disk)
     said = train(tmp_path / "run", every=1)
     assert len(said) == 4
     assert not torch.is_inference_mode_enabled()
@@ -141,7 +143,7 @@ def test_what_is_missing_is_known_before_the_run_folder_is_made(tmp_path, capsys
 
 
 def test_command_films_new_and_resumed_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(Films.__init__, "__defaults__", (TINY,))
+    monkeypatch.setattr(TrainingVideos.__init__, "__defaults__", (TINY,))
     out = str(tmp_path / "run")
     main([*WORDS, "--updates", "2", "--out", out, "--video-every", "2"])
     assert names(tmp_path / "run") == ["00000002.mp4"]

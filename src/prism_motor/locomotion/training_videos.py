@@ -13,7 +13,7 @@ from torch import Tensor
 
 from prism_motor.locomotion.observations import observation_size
 from prism_motor.locomotion.tasks import TASKS
-from prism_motor.locomotion.video import Film, VideoConfig
+from prism_motor.locomotion.video import VideoConfig, WalkingVideo
 from prism_motor.sim.rendering import RenderingError
 from prism_motor.sim.video_files import write_video
 
@@ -24,7 +24,7 @@ SETTINGS = VideoConfig(seconds=6.0, width=480, height=360)
 """Short and small: nominal conditions, walking forward."""
 
 
-class Films:
+class TrainingVideos:
     """Records a video every few updates; a failure is reported and training continues.
 
     Args:
@@ -61,12 +61,12 @@ class Films:
         config = self.trainer.config
         policy = self.trainer.ppo._raw_actor.as_onnx(verbose=False).eval()  # a copy
         title = f"{config.arm}, {config.preset}, seed {config.seed}, update {update}"
-        film = Film(policy, config.task, self.settings, title)
+        film = WalkingVideo(policy, config.task, self.settings, title)
         with closing(iter(film)) as pictures:
             write_video(self.folder / f"{update:08d}.mp4", pictures, film.rate)
 
 
-def check_films() -> None:
+def check_videos() -> None:
     """Make a tiny video and discard it, so that problems show up before training."""
     task = TASKS["laptop"]
     _, joints = observation_size(task)
@@ -74,7 +74,7 @@ def check_films() -> None:
     def stand(observations: Tensor) -> Tensor:
         return torch.zeros(len(observations), joints)
 
-    film = Film(stand, task, VideoConfig(seconds=0.1, width=64, height=64), "")
+    film = WalkingVideo(stand, task, VideoConfig(seconds=0.1, width=64, height=64), "")
     try:
         with tempfile.TemporaryDirectory() as folder, closing(iter(film)) as pictures:
             write_video(Path(folder) / "film.mp4", pictures, film.rate)
