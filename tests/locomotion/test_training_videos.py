@@ -1,4 +1,4 @@
-"""TrainingVideos while training: they appear, they leave no trace in the run, and they never end it."""
+"""Videos made while training: they leave no trace in the run, and they never end it."""
 
 import signal
 import sys

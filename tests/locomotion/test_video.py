@@ -112,7 +112,7 @@ def test_bars_are_as_long_as_the_velocity():
     assert blue((9.0, 0.0, 0.0)) == blue((1.0, 0.0, 0.0))
 
 
-# TrainingVideos ------------------------------------------------------------------------------------------
+# Videos -----------------------------------------------------------------------------------------
 
 
 def test_a_film_has_the_length_and_the_command_that_were_asked_for():
