@@ -32,7 +32,7 @@ def prepare(assets: Path | None = None) -> None:
     state = prepare_libero(assets)
     print(state)
     if not state.ready:
-        sys.exit(1)
+        sys.exit(2)
     print("LIBERO is ready.")
 
 
@@ -45,5 +45,5 @@ def check() -> None:
     print(state)
     if not state.ready:
         print(f"LIBERO is not ready. Run: {COMMAND}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(2)
     print("LIBERO is ready.")

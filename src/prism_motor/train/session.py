@@ -135,6 +135,8 @@ def train(
 def replay(dump: str | Path) -> dict[str, float] | None:
     """Repeat the failed update of a ``nonfinite/<step>`` dump."""
     folder = Path(dump)
+    if not folder.is_dir():
+        raise RunError(f"There is no dump {folder}. Give RUN/{NONFINITE}/STEP.")
     _, domain, config = open_run(folder.resolve().parents[1])
     checkpoint = load_checkpoint(folder)
     processes = checkpoint.state.get("world_size", 1)

@@ -156,7 +156,7 @@ def test_the_command_reports_without_asking(clean, small):
     shown = subprocess.run(
         [*command, "check"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    assert shown.returncode == 1
+    assert shown.returncode == 2
     assert "Run: prism libero prepare" in shown.stderr
     bad = subprocess.run(
         [*command, "prepare", "--assets", "nowhere.tar"],
