@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prism_motor._extras import missing_extra
+from prism_motor.runs.atomic import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,10 +59,6 @@ def check_matplotlib(what: str) -> None:
 
 def save_png(figure: Figure, file: Path) -> Path:
     """Write a figure atomically; the same figure gives the same bytes."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(to_png(figure))
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(file) as stream:
+        stream.write(to_png(figure))
     return file

@@ -10,7 +10,6 @@ quantities are already the future of its features. Rows are sorted by episode, t
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 
 from prism_motor._checks import InputError
 from prism_motor.runs import RunError
+from prism_motor.runs.atomic import atomic_file
 
 SCHEMA = 1
 """Version of the files; raised when their meaning changes."""
@@ -97,14 +97,8 @@ class Rollout:
         # The raw feature is the observations: it is not written twice.
         arrays |= {f"features.{n}": v for n, v in self.features.items() if n != "raw"}
         text = json.dumps({"schema": SCHEMA, "about": self.about, "names": names})
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("wb") as stream:
-                np.savez_compressed(stream, about=np.array(text), **arrays)
-            temporary.replace(file)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with atomic_file(file) as stream:
+            np.savez_compressed(stream, about=np.array(text), **arrays)
         return file
 
     @classmethod

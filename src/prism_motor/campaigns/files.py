@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from prism_motor._checks import PrismError, check_choice
 from prism_motor.campaigns.config import Campaign, CampaignError, read_campaign
 from prism_motor.runs import to_dict
-from prism_motor.runs.atomic import sync_folder, write_json
+from prism_motor.runs.atomic import atomic_folder, write_json
 from prism_motor.runs.checkpoints import checkpoint_steps
 from prism_motor.runs.layout import (
     CAMPAIGN,
@@ -135,17 +135,13 @@ def _is_equal(run: PlannedRun, path: Path) -> bool:
 
 def copy_run(source: Path, target: Path) -> None:
     """Copy the essential files of a run atomically, with its provenance."""
-    temporary = target.with_name(f".{target.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    for name in _COPIED:
-        if (source / name).is_dir():
-            ignored = shutil.ignore_patterns(".*")
-            shutil.copytree(source / name, temporary / name, ignore=ignored)
-        elif (source / name).is_file():
-            shutil.copy2(source / name, temporary / name)
-    temporary.replace(target)
-    sync_folder(target.parent)
+    with atomic_folder(target) as temporary:
+        for name in _COPIED:
+            if (source / name).is_dir():
+                ignored = shutil.ignore_patterns(".*")
+                shutil.copytree(source / name, temporary / name, ignore=ignored)
+            elif (source / name).is_file():
+                shutil.copy2(source / name, temporary / name)
 
 
 def report_campaign(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from prism_motor.locomotion.contract import make_contract
 from prism_motor.locomotion.observations import observation_size
 from prism_motor.locomotion.policy import WalkingPolicy, load_policy
 from prism_motor.runs import collect_provenance, to_dict
-from prism_motor.runs.atomic import write_json, write_text
+from prism_motor.runs.atomic import atomic_folder, write_json, write_text
 from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.runs.layout import EXPORT, PROVENANCE
 from prism_motor.sim.robots import make_robot
@@ -54,16 +53,9 @@ def export_run(run: Path, out: Path | None = None, step: int | None = None) -> P
         raise InputError(f"{target} exists and is not an export. Choose another folder with --out.")
     policy = load_policy(run, step)
     contract = make_contract(policy.config.task, _provenance(run, policy))
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    temporary.mkdir(parents=True)
-    try:
+    with atomic_folder(target) as temporary:
         _write(policy, contract, temporary)
         runner.load_export(temporary)
-        if target.exists():
-            shutil.rmtree(target)
-        temporary.replace(target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return target
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +13,7 @@ from prism_motor.manipulation.compliance import ComplianceCorrector, find_compli
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.diffusion.policy import HandlingPolicy, PolicyActor, load_policy
 from prism_motor.manipulation.rollout import HandlingOutcome, find_perturbation, run_episode
+from prism_motor.runs.atomic import atomic_file
 from prism_motor.runs.layout import EVALUATIONS, VIDEOS
 
 if TYPE_CHECKING:
@@ -127,8 +127,5 @@ def _write_video(file: Path, images: list[Image], seconds: float) -> None:
 
 
 def _write_arrays(file: Path, arrays: dict[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as stream:
+    with atomic_file(file) as stream:
         np.savez_compressed(stream, **arrays)
-    temporary.replace(file)

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from typing import Any
 from torch import Tensor
 
 from prism_motor._extras import missing_extra
-from prism_motor.runs.atomic import sync_folder, write_json
+from prism_motor.runs.atomic import atomic_folder, write_json
 from prism_motor.runs.layout import CheckpointError
 
 SCHEMA = 1
@@ -51,28 +49,18 @@ def save_checkpoint(
     except ImportError as error:
         raise missing_extra("Saving checkpoints", "locomotion", error) from error
     final = folder / f"{step:08d}"
-    temporary = folder / f".{final.name}.{os.getpid()}.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
+    copies = {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}
     try:
-        temporary.mkdir(parents=True)
-        save_file(
-            {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()},
-            temporary / _TENSORS,
-        )
-        write_json(temporary / _STATE, state)
-        files = {name: _fingerprint(temporary / name) for name in (_TENSORS, _STATE)}
-        write_json(temporary / _MARKER, {"schema": SCHEMA, "step": step, "files": files})
-        if final.exists():
-            shutil.rmtree(final)
-        temporary.replace(final)
-        sync_folder(folder)
+        with atomic_folder(final) as temporary:
+            save_file(copies, temporary / _TENSORS)
+            write_json(temporary / _STATE, state)
+            files = {name: _fingerprint(temporary / name) for name in (_TENSORS, _STATE)}
+            write_json(temporary / _MARKER, {"schema": SCHEMA, "step": step, "files": files})
     except OSError as error:
         raise CheckpointError(
             f"Could not save checkpoint {final.name} in {folder}: {error.strerror or error}. "
             "Earlier checkpoints are intact; free disk space or fix the permissions, then resume."
         ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return final
 
 

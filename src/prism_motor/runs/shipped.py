@@ -7,10 +7,10 @@ so code that writes into a run folder makes a :func:`working_copy` first.
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
+from prism_motor.runs.atomic import atomic_folder
 from prism_motor.runs.layout import RunError
 
 SHIPPED = Path(__file__).resolve().parents[1] / "shipped"
@@ -60,12 +60,8 @@ def working_copy(run: str | Path, parent: str | Path = "outputs") -> Path:
         return path
     copy = Path(parent) / path.name
     if not copy.exists():
-        temporary = copy.with_name(f".{copy.name}.{os.getpid()}.tmp")
-        try:
-            shutil.copytree(path, temporary, copy_function=shutil.copyfile)
-            temporary.replace(copy)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with atomic_folder(copy) as temporary:
+            shutil.copytree(path, temporary, copy_function=shutil.copyfile, dirs_exist_ok=True)
     elif _fingerprint(copy) != _fingerprint(path):
         raise RunError(
             f"{copy} is not a copy of the shipped policy {path.name}, or comes from another "

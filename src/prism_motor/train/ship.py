@@ -8,15 +8,14 @@ lines are removed, because they identify a machine. See :mod:`prism_motor.runs.s
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import sys
 from pathlib import Path
 
 from prism_motor._checks import InputError, PrismError
 from prism_motor.domains import open_run
 from prism_motor.runs import Run, RunError
+from prism_motor.runs.atomic import atomic_folder
 from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.runs.layout import EVALUATIONS
 from prism_motor.runs.records import write_record
@@ -39,9 +38,8 @@ def ship(run: str | Path, name: str, parent: Path = SHIPPED) -> Path:
     source, domain, _ = open_run(run)
     weights = hash_weights(source.weights(domain.weights))
     parent.mkdir(exist_ok=True)
-    temporary = parent / f".{name}.{os.getpid()}.tmp"
-    try:
-        temporary.mkdir()
+    target = parent / name
+    with atomic_folder(target) as temporary:
         _write(source, (domain.weights, *domain.weights_extra), weights, temporary)
         domain.load_policy(temporary)
         if hash_weights(Run.open(temporary).weights(domain.weights)) != weights:
@@ -52,12 +50,6 @@ def ship(run: str | Path, name: str, parent: Path = SHIPPED) -> Path:
                 f"{name} would be {size / 1e6:.2f} MB; at most {LARGEST / 1e6:.1f} MB are allowed. "
                 "Use a smaller network, or move some of the evaluations elsewhere."
             )
-        target = parent / name
-        if target.exists():
-            shutil.rmtree(target)
-        temporary.replace(target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return target
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prism_motor.manipulation.environment import Environment, Expert, Image, Observation
+from prism_motor.runs.atomic import atomic_file
 
 GRIPPER = "gripper"
 """Name of the action that opens and closes the fingers."""
@@ -89,19 +89,14 @@ def record_demonstration(
 
 def save_demonstration(demonstration: Demonstration, file: Path) -> None:
     """Write a demonstration to a file atomically."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     arrays: dict[str, Any] = {
         "states": demonstration.states,
         "objects": demonstration.objects,
         "actions": demonstration.actions,
         **{f"image/{camera}": images for camera, images in demonstration.images.items()},
     }
-    try:
-        with temporary.open("wb") as stream:
-            np.savez(stream, **arrays)
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(file) as stream:
+        np.savez(stream, **arrays)
 
 
 def load_demonstration(file: Path) -> Demonstration:

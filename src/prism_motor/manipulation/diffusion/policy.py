@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.demonstrations.dataset import OBJECTS, STATE, image_key
 from prism_motor.manipulation.diffusion.network import make_policy, make_processors
 from prism_motor.runs import RunError
+from prism_motor.runs.atomic import atomic_folder
 from prism_motor.runs.checkpoints import select
 
 if TYPE_CHECKING:
@@ -161,13 +160,8 @@ def export_policy(policy: HandlingPolicy, folder: Path) -> Path:
         policy: The policy.
         folder: Output folder; an existing one is replaced.
     """
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
+    with atomic_folder(folder) as temporary:
         policy.network.save_pretrained(temporary)
         policy.normalise.save_pretrained(temporary)
         policy.denormalise.save_pretrained(temporary)
-        shutil.rmtree(folder, ignore_errors=True)
-        temporary.replace(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return folder
