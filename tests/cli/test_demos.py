@@ -1,6 +1,7 @@
 """``prism record`` on a small custom suite."""
 
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ OPTIONS = ("--suite", "my_suite", "--task", "0", "--image-size", "0")
 @pytest.fixture(autouse=True)
 def my_suite(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples" / "extend"))
-    suite = importlib.import_module("my_suite")
-    monkeypatch.setitem(SUITES, "my_suite", suite.MY_SUITE)
+    sys.modules.pop("my_suite", None)
+    importlib.import_module("my_suite")
+    yield
+    SUITES.remove("my_suite")
 
 
 def test_numbers_agree_with_their_nouns(tmp_path, capsys):

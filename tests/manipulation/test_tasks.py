@@ -28,11 +28,9 @@ EXTEND = Path(__file__).parents[2] / "examples" / "extend"
 def my_suite(monkeypatch):
     """The example module, imported as a plugin is; the table is as before afterwards."""
     monkeypatch.syspath_prepend(str(EXTEND))
-    before = dict(SUITES)
     sys.modules.pop("my_suite", None)
     yield importlib.import_module("my_suite")
-    SUITES.clear()
-    SUITES.update(before)
+    SUITES.remove("my_suite")
 
 
 class Straight:
@@ -123,9 +121,13 @@ def test_options_that_a_suite_lacks_are_refused(my_suite):
 
 
 def test_names_of_prism_are_taken_and_suites_without_experts_say_so(my_suite):
-    with pytest.raises(InputError, match="metaworld is one of prism's suites"):
+    with pytest.raises(InputError, match="built-in suite called 'metaworld'"):
         register_suite(Suite("metaworld", list, my_suite.PointOnTable))
-    register_suite(Suite("my_suite", lambda: [my_suite.REACH], my_suite.PointOnTable))
+    without = Suite("my_suite", lambda: [my_suite.REACH], my_suite.PointOnTable)
+    with pytest.raises(InputError, match="'my_suite' is already registered"):
+        register_suite(without)
+    SUITES.remove("my_suite")
+    register_suite(without)
     with pytest.raises(NoExpertError, match="my_suite has no scripted experts"):
         make_expert(make_environment(find_task("my_suite", 0)))
 

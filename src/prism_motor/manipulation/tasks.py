@@ -8,12 +8,12 @@ A suite is an instance of :class:`Suite`. Those of prism are imported when first
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from prism_motor._checks import InputError, check_choice
+from prism_motor._registry import Registry
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Environment, Expert
@@ -71,41 +71,33 @@ class Suite:
 
 _LIBERO = "prism_motor.manipulation.suites.libero.suite"
 
-SUITES: dict[str, str | Suite] = {
-    "metaworld": "prism_motor.manipulation.suites.metaworld:METAWORLD",
-    "libero_spatial": f"{_LIBERO}:LIBERO_SPATIAL",
-    "libero_object": f"{_LIBERO}:LIBERO_OBJECT",
-    "libero_goal": f"{_LIBERO}:LIBERO_GOAL",
-    "libero_10": f"{_LIBERO}:LIBERO_10",
-}
-"""All suites by name; ``module:NAME`` is imported when first requested."""
-
-_OURS = frozenset(SUITES)
+SUITES: Registry[Suite] = Registry(
+    "suite",
+    {
+        "metaworld": "prism_motor.manipulation.suites.metaworld:METAWORLD",
+        "libero_spatial": f"{_LIBERO}:LIBERO_SPATIAL",
+        "libero_object": f"{_LIBERO}:LIBERO_OBJECT",
+        "libero_goal": f"{_LIBERO}:LIBERO_GOAL",
+        "libero_10": f"{_LIBERO}:LIBERO_10",
+    },
+)
+"""All suites by name."""
 
 
 def register_suite(suite: Suite) -> Suite:
-    """Add a custom suite to the table, replacing an earlier one of that name."""
-    if suite.name in _OURS:
-        raise InputError(f"{suite.name} is one of prism's suites; choose another name.")
-    SUITES[suite.name] = suite
-    return suite
+    """Add a custom suite to the table."""
+    return SUITES.register(suite.name, suite)
 
 
 def registered_modules() -> tuple[str, ...]:
     """Return the modules that registered suites come from; other processes import them."""
-    added = (suite for name, suite in SUITES.items() if name not in _OURS)
-    return tuple(
-        {suite.environment.__module__: None for suite in added if isinstance(suite, Suite)}
-    )
+    added = (SUITES[name] for name in SUITES if name not in SUITES.own)
+    return tuple({suite.environment.__module__: None for suite in added})
 
 
 def find_suite(name: str) -> Suite:
     """Return a suite by name."""
-    suite = SUITES[check_choice("suite", name, SUITES)]
-    if isinstance(suite, str):
-        module, _, attribute = suite.partition(":")
-        suite = SUITES[name] = getattr(importlib.import_module(module), attribute)
-    return suite
+    return SUITES[name]
 
 
 def list_tasks(suite: str) -> tuple[Task, ...]:
