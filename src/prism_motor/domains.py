@@ -215,7 +215,10 @@ class Domain(ABC):
         """Read the settings of a run."""
         from prism_motor.runs import from_dict
 
-        return from_dict(self.config, self.upgrade(data), where)
+        data = self.upgrade(data)
+        if isinstance(data.get("arm"), str):
+            data = {**data, "arm": self.arm_name(data["arm"])}
+        return from_dict(self.config, data, where)
 
     def make_config(
         self,
@@ -226,15 +229,27 @@ class Domain(ABC):
         name: str | None = None,
         overrides: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return the settings of a run; by default the preset is such settings.
+        """Return the settings of a run.
 
         Args:
             preset: One of the presets.
-            arm: One of the arms.
+            arm: One of the arms, by its present or a former name.
             seed: Training seed.
             name: What the arm is called in tables; default: its own name.
             overrides: Settings by dotted key that differ from the preset.
         """
+        return self.configure(preset, self.arm_name(arm), seed=seed, name=name, overrides=overrides)
+
+    def configure(
+        self,
+        preset: str,
+        arm: str,
+        *,
+        seed: int,
+        name: str | None,
+        overrides: Mapping[str, Any] | None,
+    ) -> Any:
+        """Do the work of :meth:`make_config`; by default a preset is the settings of a run."""
         check_choice("arm", arm, self.arms)
         start = self.presets[check_choice("preset", preset, self.presets)]
         chosen = replace(start, preset=preset, arm=name or arm, seed=seed)

@@ -37,6 +37,7 @@ class LocomotionDomain(Domain):
     weights = "actor."
     process_tensors = ("env.", "torch_rng")
     tuning_metric = ("reward_per_second", True)
+    configure = staticmethod(make_config)  # type: ignore[assignment]
     default_preset = "laptop"
     short_flags: ClassVar[Mapping[str, str]] = {"--degree": "--actor.degree"}
     renamed_flags: ClassVar[Mapping[str, str]] = {
@@ -69,22 +70,7 @@ class LocomotionDomain(Domain):
         data = dict(data)
         if "iterations" in data:
             data["updates"] = data.pop("iterations")
-        if isinstance(data.get("arm"), str):
-            data["arm"] = self.arm_name(data["arm"])
         return data
-
-    def make_config(
-        self,
-        preset: str,
-        arm: str,
-        *,
-        seed: int = 1,
-        name: str | None = None,
-        overrides: Mapping[str, Any] | None = None,
-    ) -> LocomotionConfig:
-        """Return the settings of a run."""
-        arm = self.arm_name(arm)
-        return make_config(preset, arm, seed=seed, name=name, overrides=overrides)
 
     def flags(self, preset: str, arm: str) -> LocomotionConfig:
         """Return the settings whose fields are flags; for a control, those of the matched arm."""

@@ -44,6 +44,7 @@ class ManipulationDomain(Domain):
     presets = PRESETS
     arms = tuple(ARMS)
     can_train_longer = False  # its cosine schedule would rise again
+    configure = staticmethod(make_config)  # type: ignore[assignment]
     default_preset = "state"
     short_flags: ClassVar[Mapping[str, str]] = {"--suite": "--task.suite", "--task": "--task.name"}
     renamed_flags: ClassVar[Mapping[str, str]] = {"--conditioner": "--arm", "--steps": "--updates"}
@@ -59,25 +60,10 @@ class ManipulationDomain(Domain):
         data = dict(data)
         if "steps" in data:
             data["updates"] = data.pop("steps")
-        if isinstance(data.get("arm"), str):
-            data["arm"] = self.arm_name(data["arm"])
         conditioner = data.get("conditioner")
         if isinstance(conditioner, dict) and conditioner.get("mlp_size") == "larger":
             data["conditioner"] = {**conditioner, "mlp_size": "large"}
         return data
-
-    def make_config(
-        self,
-        preset: str,
-        arm: str,
-        *,
-        seed: int = 1,
-        name: str | None = None,
-        overrides: Mapping[str, Any] | None = None,
-    ) -> ManipulationConfig:
-        """Return the settings of a run."""
-        arm = self.arm_name(arm)
-        return make_config(preset, arm, seed=seed, name=name, overrides=overrides)
 
     def prepare(self, config: ManipulationConfig) -> ManipulationConfig:
         """Fill in the policy's input and output sizes and the path of the demonstrations."""
