@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from prism_motor._checks import PrismError, check_choice
 from prism_motor._extras import missing_extra
+from prism_motor._processes import end_with_starter, exit_code, on_stop, raise_stopped
 from prism_motor.cli.commands import COMMANDS, RENAMED, Command, all_commands, describe
 
 # Raised for a full disk, a wrong path or missing permissions; other OSErrors are bugs.
@@ -23,17 +24,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the ``prism`` command.
 
     A user's mistake becomes one message and exit code 2; anything else is a bug and comes with a
-    traceback.
+    traceback. Termination and hang-up end a command in order, like Ctrl-C.
 
     Args:
         arguments: Arguments after ``prism``; default: those of this process.
     """
     # Idle OpenMP threads must not spin while simulation threads work; torch reads this once.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    end_with_starter()
     try:
-        _dispatch(list(sys.argv[1:] if arguments is None else arguments))
-    except KeyboardInterrupt:
-        sys.exit(130)
+        with on_stop(raise_stopped):
+            _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt as stop:
+        sys.exit(exit_code(stop))
     except BrokenPipeError:  # `prism info | head` is not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

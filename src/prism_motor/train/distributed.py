@@ -80,13 +80,13 @@ def check_agreement(models: dict[str, nn.Module]) -> None:
                 )
 
 
-def agree(asked: bool) -> bool:
-    """Return whether any process asks to stop; all processes get the same answer."""
+def agree(asked: int) -> int:
+    """Return the largest of the signals that ask the processes to stop, in all of them; 0: none."""
     if not dist.is_initialized():
         return asked
-    flag = torch.tensor(int(asked))
+    flag = torch.tensor(asked)
     dist.all_reduce(flag, dist.ReduceOp.MAX)
-    return bool(flag)
+    return int(flag)
 
 
 def gather(tensors: dict[str, Tensor], own: tuple[str, ...]) -> dict[str, Tensor]:

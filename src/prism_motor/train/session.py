@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from prism_motor._checks import InputError
 from prism_motor._console import count
+from prism_motor._processes import Stopped, StopRequests
 from prism_motor.domains import Domain, Trainer, domain_of, open_run
 from prism_motor.runs import Run, RunError, load_checkpoint, save_checkpoint, to_dict
 from prism_motor.runs.layout import NONFINITE
@@ -94,8 +92,8 @@ def train(
 ) -> None:
     """Train until all updates are done, saving checkpoints along the way.
 
-    Ctrl-C finishes the current update, saves a checkpoint and ends the session; a second one stops
-    at once. A value that is not finite ends the session too: the state from before the bad update
+    A stop signal (Ctrl-C, termination, hang-up) lets the current update finish, saves a checkpoint
+    and ends the session; a second Ctrl-C stops at once. A value that is not finite ends the session too: the state from before the bad update
     is written to ``nonfinite/``, from where it can be replayed.
 
     Args:
@@ -109,19 +107,19 @@ def train(
     domain = _domain(config)
     total = config.updates if updates is None else updates
     try:
-        with Interrupts() as interrupts:
+        with StopRequests() as requests:
             while trainer.updates < total:
                 row = trainer.update()
                 if row is not None and rank.is_main:
                     run.log(row)
                     if report is not None:
                         report(row)
-                stop = agree(interrupts.asked)
+                stop = agree(requests.asked)
                 due = trainer.updates % config.checkpoint_every == 0 or trainer.updates == total
                 if due or stop:
                     _save(run, trainer, domain, rank)
                 if stop:
-                    raise KeyboardInterrupt
+                    raise Stopped(stop)
     except NonFiniteTrainingError as error:
         dump = save_checkpoint(run.path / NONFINITE, trainer.updates, *trainer.state_before())
         raise NonFiniteTrainingError(
@@ -148,32 +146,6 @@ def replay(dump: str | Path) -> dict[str, float] | None:
     trainer = domain.trainer(config, ALONE)
     trainer.restore(_own_part(checkpoint.tensors, ALONE), checkpoint.state)
     return trainer.update()
-
-
-class Interrupts:
-    """Context manager that defers the first Ctrl-C; a second one interrupts at once.
-
-    Attributes:
-        asked: Whether Ctrl-C was pressed.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __enter__(self) -> Interrupts:
-        self._changed = threading.current_thread() is threading.main_thread()
-        if self._changed:
-            self._before = signal.signal(signal.SIGINT, self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._changed:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
 
 
 def _domain(config: RunConfig) -> Domain:

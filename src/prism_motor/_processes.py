@@ -1,0 +1,126 @@
+"""How processes end: stop signals ask for an orderly end, and no process outlives its parent.
+
+Ctrl-C, termination (clusters preempt with it) and hang-up (a closed terminal) mean the same to
+every command. A process started by prism calls :func:`end_with_parent`, so that it ends even if its
+parent was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+PARENT = "PRISM_PARENT"
+"""Environment variable with the process number of the prism command that started this one."""
+
+_POLL = 0.5
+"""Seconds between looks at the parent."""
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked this process to stop.
+
+    Args:
+        number: The signal.
+    """
+
+    def __init__(self, number: int = signal.SIGINT) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def exit_code(error: KeyboardInterrupt) -> int:
+    """Return the exit code of a command that a signal stopped: 128 and the signal's number."""
+    return 128 + (error.number if isinstance(error, Stopped) else int(signal.SIGINT))
+
+
+def stop_signals() -> list[int]:
+    """Return the signals that stop this process; under nohup, hang-up is not one of them."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    hang_up = getattr(signal, "SIGHUP", None)  # absent on Windows
+    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
+        numbers.append(hang_up)
+    return [int(number) for number in numbers]
+
+
+@contextmanager
+def on_stop(handler: Callable[[int], None]) -> Iterator[None]:
+    """Call ``handler`` with every stop signal; without effect outside of the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        handler(number)
+
+    # Children get the default action of signals handled here, even if the shell ignores them.
+    before = {number: signal.signal(number, handle) for number in stop_signals()}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def raise_stopped(number: int) -> None:
+    """Stop at once, as Ctrl-C does; a handler for :func:`on_stop`."""
+    raise Stopped(number)
+
+
+class StopRequests:
+    """Context manager that defers stop signals; a second Ctrl-C stops at once.
+
+    Termination and hang-up may arrive twice, from a cluster and from a launcher that passes them
+    on, so repeating them does not hurry.
+
+    Attributes:
+        asked: The first signal, or 0.
+    """
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __enter__(self) -> StopRequests:
+        self._handling = on_stop(self._note)
+        self._handling.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._handling.__exit__(None, None, None)
+
+    def _note(self, number: int) -> None:
+        if self.asked and number == signal.SIGINT:
+            raise Stopped(number)
+        self.asked = self.asked or number
+
+
+def end_with_parent(parent: int, grace: float = 30.0) -> None:
+    """End this process once its parent is gone, however that ended.
+
+    It is asked to stop, as by a cluster, so that it can save; then it is ended.
+
+    Args:
+        parent: Process number of the parent.
+        grace: Seconds between the two.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_POLL)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(grace)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end-with-parent", daemon=True).start()
+
+
+def end_with_starter() -> None:
+    """End with the prism command that started this one, if one did."""
+    parent = os.environ.pop(PARENT, "")
+    if parent.isdigit():
+        end_with_parent(int(parent))
