@@ -1,4 +1,4 @@
-"""Terminal output: one progress bar, one text table, durations and plurals."""
+"""Terminal output: one progress bar, one text table, notes, durations and plurals."""
 
 from __future__ import annotations
 
@@ -78,6 +78,11 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+def note(message: str) -> None:
+    """Tell the user loudly, on standard error, about something that went on all the same."""
+    print(f"prism: note: {message}", file=sys.stderr, flush=True)
 
 
 def text_table(rows: Sequence[Sequence[str]], *, numbers_from: int = 1) -> str:

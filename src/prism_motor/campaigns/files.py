@@ -24,7 +24,6 @@ from prism_motor.runs.layout import (
     LAST,
     METRICS,
     PROVENANCE,
-    TENSORBOARD,
 )
 
 if sys.version_info >= (3, 11):
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 
 _COPIED = (CONFIG, PROVENANCE, METRICS, LAST, CHECKPOINTS, EVALUATIONS)
 """The essential files of a run; the rest can be recreated from them."""
-
-_UNSTARTED = {CONFIG, PROVENANCE, CHECKPOINTS, TENSORBOARD}
-"""Files of a run before its first checkpoint."""
 
 
 def library() -> dict[str, str]:
@@ -98,19 +94,6 @@ def _parse(loads: Callable[[str], Any], path: Path) -> Any:
 def write_record(campaign: Campaign, folder: Path) -> None:
     """Write the campaign into its folder, for readers of its runs."""
     write_json(folder / CAMPAIGN, to_dict(campaign))
-
-
-def clear_unstarted(path: Path) -> None:
-    """Remove a run interrupted before its first checkpoint; reject anything else."""
-    if not path.exists() or checkpoint_steps(path / CHECKPOINTS):
-        return
-    names = {entry.name for entry in path.iterdir()}
-    if strange := sorted(name for name in names - _UNSTARTED if not name.startswith(".")):
-        raise CampaignError(
-            f"{path} is in the way: it has no checkpoint but holds {', '.join(strange)}. Move it "
-            "away."
-        )
-    shutil.rmtree(path)
 
 
 def find_equal(run: PlannedRun, folders: Sequence[Path]) -> Path | None:

@@ -1,29 +1,23 @@
-"""Logs of jobs, and locks that the system releases however their holder ends.
+"""Logs of jobs, and the lock of a campaign.
 
 The log of a job is also its lock, held for as long as the job runs.
 """
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from prism_motor.campaigns.config import CampaignError
+from prism_motor.runs.layout import LOCK
+from prism_motor.runs.locks import Lock, LockedError, fcntl, try_lock
 
-try:
-    import fcntl
-except ImportError as error:  # Windows
+if fcntl is None:  # Windows
     raise CampaignError(
         "Campaigns lock their folders with flock, which this system does not have. Use Linux, "
         "macOS or WSL, or train the runs one by one with prism train."
-    ) from error
-
-LOCK = ".lock"
-"""File that the runner of a campaign locks."""
+    )
 
 _EXIT_MARK = "-- exit code "
 """Start of the last line of a finished job's log."""
@@ -32,20 +26,11 @@ _FINE = ("0", "130", "-2")
 """Exit codes of jobs that succeeded or were asked to stop."""
 
 
-def try_lock(file: IO[str]) -> bool:
-    """Lock a file for as long as anyone has it open; return whether that succeeded."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def is_locked(path: Path) -> bool:
     """Return whether a file is locked."""
     try:
         with path.open("r") as file:
-            return not try_lock(file)
+            return try_lock(file) is False
     except OSError:
         return False
 
@@ -53,23 +38,20 @@ def is_locked(path: Path) -> bool:
 @contextmanager
 def hold(folder: Path) -> Iterator[None]:
     """Make this process the only runner in a campaign's folder."""
+    refusal = (
+        f"{folder} is already being run by {{owner}}. Watch it with: prism campaign status {folder}"
+    )
+    lock = Lock(folder / LOCK, refusal)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK).open("a+")
+        lock.acquire()
+    except LockedError as error:
+        raise CampaignError(str(error)) from error
     except OSError as error:
         raise CampaignError(
             f"Cannot write to {folder}: {error.strerror or error}. Choose another folder (--out)."
         ) from error
-    with file:
-        if not try_lock(file):
-            file.seek(0)
-            raise CampaignError(
-                f"{folder} is already being run by {file.read().strip() or 'another process'}. "
-                f"Watch it with: prism campaign status {folder}"
-            )
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-        file.flush()
+    with lock:
         yield
 
 

@@ -15,12 +15,13 @@ from typing import IO
 
 from prism_motor._console import count, duration
 from prism_motor.campaigns.config import Campaign, CampaignError
-from prism_motor.campaigns.files import clear_unstarted, copy_run, find_equal, write_record
+from prism_motor.campaigns.files import copy_run, find_equal, write_record
 from prism_motor.campaigns.ledger import Ledger, RunState
-from prism_motor.campaigns.locks import hold, is_locked, mark_end, read_tail, try_lock
+from prism_motor.campaigns.locks import hold, is_locked, mark_end, read_tail
 from prism_motor.campaigns.status import Display
 from prism_motor.campaigns.work import PlannedRun, PlannedWork
 from prism_motor.runs.layout import EVALUATIONS, NONFINITE
+from prism_motor.runs.locks import try_lock
 
 # Jobs run in parallel, so each may use only one core.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -166,12 +167,10 @@ class Runner:
     def _start(self, work: PlannedWork, step: str) -> bool:
         work.log.parent.mkdir(parents=True, exist_ok=True)
         with work.log.open("a") as log:
-            if not try_lock(log):
+            if try_lock(log) is False:
                 self.display.event(f"{work.title}: waiting for the job of an earlier runner")
                 self.elsewhere.add(work.path)
                 return False
-            if step == "train":
-                clear_unstarted(work.path)
             if self._copy_equal(work):
                 return True
             self.running.append(Job.start(work, step, log))
@@ -182,7 +181,7 @@ class Runner:
 
     def _copy_equal(self, work: PlannedWork) -> bool:
         """Copy a run with the same settings instead of training; return whether there was one."""
-        if work.path.exists() or not isinstance(work, PlannedRun):
+        if not isinstance(work, PlannedRun) or work.has_begun:
             return False
         source = find_equal(work, self.reuse)
         if source is None:

@@ -16,6 +16,7 @@ from prism_motor.runs import Run, to_dict
 from prism_motor.runs.atomic import write_json
 from prism_motor.runs.checkpoints import checkpoint_steps
 from prism_motor.runs.configs import find_differences, flatten, to_flags
+from prism_motor.runs.folder import is_unstarted
 from prism_motor.runs.layout import CHECKPOINTS, CONFIG, EVALUATIONS, LOGS, METRICS, PLANS
 from prism_motor.train.config import EvaluationConfig, RunConfig
 from prism_motor.train.evaluations import Evaluations
@@ -183,9 +184,14 @@ class PlannedRun(PlannedWork):
         """Path of the settings that its training starts from."""
         return self.folder / PLANS / self.place.with_name(f"{self.place.name}.json")
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether its folder holds more than what a run leaves that was cut at its start."""
+        return self.path.exists() and not is_unstarted(self.path)
+
     def start_command(self) -> list[str]:
         """Return the command that starts or resumes training; write the settings it reads."""
-        if self.path.exists():
+        if self.has_begun:
             return [*PRISM, "train", "--resume", str(self.path)]
         self.plan_file.parent.mkdir(parents=True, exist_ok=True)
         write_json(self.plan_file, to_dict(self.config))
@@ -205,7 +211,7 @@ class PlannedRun(PlannedWork):
         """Reject a run folder that does not have the planned settings."""
         file = path / CONFIG
         if not file.is_file():
-            return  # interrupted early, or not a run: see ``clear_unstarted``
+            return  # cut at its start, or not a run, which training will say
         try:
             there = self.domain.planned(self.domain.read_config(Run.open(path).config, str(file)))
         except PrismError as error:

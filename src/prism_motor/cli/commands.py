@@ -51,6 +51,7 @@ COMMANDS: dict[str, Command] = {
     "campaign": Command(_TRAIN, "Do many runs from one file.", "campaign:campaign", raw=True),
     "report": Command(_TRAIN, "Write a page about all runs in a folder.", "runs:report"),
     "archive": Command(_TRAIN, "Copy runs without weights, to check results.", "runs:archive"),
+    "verify": Command(_TRAIN, "Check that runs are as they were written.", "runs:verify"),
     "replay": Command(_TRAIN, "Repeat an update that diverged.", "train:replay"),
     "export": Command(_ROBOT, "Export a policy for a robot or for LeRobot.", "runs:export"),
     "sim2sim": Command(_ROBOT, "Run an exported policy in MuJoCo.", "watch:sim2sim"),

@@ -1,4 +1,4 @@
-"""``prism export``, ``prism archive`` and ``prism report``: outputs from run folders."""
+"""``prism export``, ``archive``, ``verify`` and ``report``: what is made of run folders."""
 
 from __future__ import annotations
 
@@ -47,6 +47,38 @@ def archive(folder: Positional[Path], out: Path) -> None:
     names = write_records(folder, out)
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     print(f"{out}: {count(len(names), 'run')}, {size / 1e6:.1f} MB. Next: prism report {out}")
+
+
+def verify(folder: Positional[Path]) -> None:
+    """Check that the files of runs are as they were written, by the hashes stored with them.
+
+    Covered are settings, provenance, metrics up to the newest checkpoint, every checkpoint and
+    every evaluation. Runs of earlier versions have hashes of their checkpoints alone.
+
+    Args:
+        folder: A run, the name of a policy shipped with prism, or a folder of runs.
+    """
+    from prism_motor.runs import RunError
+    from prism_motor.runs.layout import walk_runs
+    from prism_motor.runs.shipped import resolve
+    from prism_motor.runs.verification import verify as verify_run
+
+    root = resolve(folder)
+    found = {place: verify_run(place) for place, is_run in walk_runs(root) if is_run}
+    if not found:
+        raise RunError(f"No runs found in {root}.")
+    for place, result in found.items():
+        print(f"{place}: {result.word}")
+        for title, entries in (("intact", result.intact), ("not sealed", result.unsealed)):
+            if entries:
+                print(f"  {title}: {', '.join(entries)}")
+        for problem in result.problems:
+            print(f"  CHANGED: {problem}")
+    broken = [str(place) for place, result in found.items() if result.problems]
+    if broken:
+        raise RunError(
+            f"{count(len(broken), 'run')} of {len(found)} not as written: {', '.join(broken)}."
+        )
 
 
 def report(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -217,14 +218,16 @@ def run_training(
     from prism_motor.train.listeners import TensorBoard, TrainingProgress
 
     rank = current_rank()
-    connect(rank)
-    try:
+    with ExitStack() as owned:
+        connect(rank)
+        owned.callback(disconnect)
         if config is not None:
             domain = domain_of(config)
             run, trainer = session.start(domain.read_config(config), path, rank)
         else:
             run, trainer = session.resume(path, updates, rank)
             domain = domain_of(run.config)
+        owned.callback(run.close)
         # Only the main process prints and listens.
         total = updates or trainer.config.updates
         if not rank.is_main:
@@ -267,8 +270,6 @@ def run_training(
         took = duration(trainer.seconds)
         print(f"Done: {count(trainer.updates, 'update')} in {took}. {finished}".rstrip())
         print(f"Next: prism eval {path}")
-    finally:
-        disconnect()
 
 
 def replay(dump: Positional[Path]) -> None:

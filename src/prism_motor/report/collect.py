@@ -12,7 +12,7 @@ from typing import Any
 from prism_motor._checks import InputError, PrismError
 from prism_motor.domains import Domain, domain_of
 from prism_motor.reporting import PLAIN, Execution, ReportSpec
-from prism_motor.runs import RunError, to_dict
+from prism_motor.runs import CheckpointError, RunError, to_dict
 from prism_motor.runs.layout import (
     CAMPAIGN,
     CHECKPOINTS,
@@ -21,6 +21,8 @@ from prism_motor.runs.layout import (
     PROVENANCE,
     walk_runs,
 )
+from prism_motor.runs.seals import is_intact
+from prism_motor.runs.verification import verify
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class RunRecord:
     """Metrics logged during training, in order."""
     evaluations: tuple[StoredEvaluation, ...]
     """Evaluations of the newest checkpoint."""
+    integrity: str
+    """Whether its files are as they were written: intact, changed or not sealed."""
     notes: tuple[str, ...]
     """What was left out, and why."""
 
@@ -199,11 +203,14 @@ def _read_run(folder: Path, name: str) -> RunRecord:
         raise RunError(f"{name}: this version of prism cannot read the run: {error}{made}") from (
             error
         )
+    state = verify(folder, weights=False)
+    if any(problem.startswith(CONFIG) for problem in state.problems):
+        raise RunError(f"{name}: {CONFIG} was changed after the run had begun; it is left out.")
     # Find its progress; archived records have no checkpoints, only evaluations and metrics.
     run = Run(folder, data)
-    notes: list[str] = []
+    notes = [f"{name}: {problem}." for problem in state.problems if EVALUATIONS not in problem]
     found = _read_evaluations(folder, name, domain.reporting, notes)
-    metrics = tuple(row for row in run.metrics() if isinstance(row, dict))
+    metrics = tuple(run.metrics())
     steps = run.steps()
     updates = steps[-1] if steps else max([0, *(one.checkpoint for one in found)])
     if not steps and not found:
@@ -220,6 +227,7 @@ def _read_run(folder: Path, name: str) -> RunRecord:
         checkpoint_sha256=_checkpoint_hash(folder, updates, name, notes) if steps else None,
         metrics=metrics,
         evaluations=_of_newest(found, updates, name, notes),
+        integrity=state.word,
         notes=tuple(notes),
     )
 
@@ -236,6 +244,8 @@ def _read_evaluations(
         try:
             if data is None:
                 raise InputError("no readable JSON")
+            if is_intact(data) is False:
+                raise InputError("it was changed after it was written")
             if data["schema"] != SCHEMA:
                 raise InputError(f"schema {data['schema']}, this prism reads {SCHEMA}")
             if not data["episodes"]:
@@ -288,15 +298,13 @@ def _hash(settings: dict[str, Any]) -> str:
 
 def _checkpoint_hash(folder: Path, step: int, name: str, notes: list[str]) -> str | None:
     """Return the SHA-256 of a checkpoint's tensors from its marker."""
-    from prism_motor.runs.checkpoints import SCHEMA
+    from prism_motor.runs.checkpoints import TENSORS, read_marker
 
-    marker = read_json(folder / CHECKPOINTS / f"{step:08d}" / "complete.json") or {}
-    if marker.get("schema") != SCHEMA:
-        notes.append(
-            f"{name}: checkpoint {step} has layout version {marker.get('schema')}, this prism "
-            f"reads {SCHEMA}."
-        )
-    return marker.get("files", {}).get("tensors.safetensors", {}).get("sha256")
+    try:
+        return read_marker(folder / CHECKPOINTS / f"{step:08d}").files[TENSORS]["sha256"]
+    except CheckpointError as error:
+        notes.append(f"{name}: {error}")
+        return None
 
 
 def read_json(file: Path) -> dict[str, Any] | None:

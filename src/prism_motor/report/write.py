@@ -234,6 +234,7 @@ def _run(run: RunRecord) -> dict[str, Any]:
         "finished": run.finished,
         "config_sha256": run.config_sha256,
         "checkpoint_sha256": run.checkpoint_sha256,
+        "integrity": run.integrity,
         "provenance": run.provenance,
         "evaluations": [
             {

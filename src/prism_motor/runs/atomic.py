@@ -1,14 +1,18 @@
-"""Atomic writes: a file or folder is either complete or absent."""
+"""Atomic writes: a file or folder is either complete and on disk, or absent."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
+
+_TEMPORARY = re.compile(r"\.(.+)\.\d+\.tmp")
+"""Names of what is not complete yet, or about to be deleted."""
 
 
 @contextmanager
@@ -22,24 +26,54 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+        sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Make a folder that gets its name once it is complete; an existing one is replaced."""
+    """Make a folder that gets its name once it is complete; an existing one is replaced.
+
+    Its files must be on disk when the block ends: write them with :func:`atomic_file`, or
+    :func:`sync` them.
+    """
     temporary = _temporary(path)
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir(parents=True)
         yield temporary
-        if path.exists():
-            shutil.rmtree(path)
+        sync(temporary)
+        remove_folder(path)
         temporary.replace(path)
-        sync_folder(path.parent)
+        sync(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_folder(path: Path) -> None:
+    """Delete a folder, if it exists; it loses its name first, so that no part of it remains."""
+    if path.is_dir():
+        unnamed = _temporary(path.with_name(f"{path.name}.old"))
+        shutil.rmtree(unnamed, ignore_errors=True)
+        path.replace(unnamed)
+        shutil.rmtree(unnamed, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Delete what interrupted writes left in a folder; only the owner may do this.
+
+    Args:
+        folder: The folder.
+        name: What was being written; default: anything.
+    """
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        found = _TEMPORARY.fullmatch(entry.name)
+        if found and name in (None, found[1]):
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -53,9 +87,12 @@ def write_json(path: Path, data: Any) -> None:
     write_text(path, json.dumps(data, indent=2, allow_nan=False) + "\n")
 
 
-def sync_folder(path: Path) -> None:
-    """Make sure that a rename inside this folder survives a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make sure that the contents of a file, or the names in a folder, survive a power cut."""
+    folder = path.is_dir()
+    if folder and os.name == "nt":  # Windows cannot, and does not need to
+        return
+    descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:

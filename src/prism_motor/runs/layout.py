@@ -9,6 +9,9 @@
         checkpoints/<step>/   see :mod:`prism_motor.runs.checkpoints`
         last                  step of the newest checkpoint
         nonfinite/<step>/     state from before an update that diverged
+        .lock                 names the process that trains the run, while it does
+        damaged/<step>/       checkpoints that could not be resumed from
+        damaged-<step>.jsonl  metrics as they were when they were found damaged
         evaluations/          one JSON file per evaluation
         tensorboard/, videos/, traces/, analysis/, export/, pretrained/
 """
@@ -34,6 +37,10 @@ TRACES = "traces"
 ANALYSIS = "analysis"
 EXPORT = "export"
 PRETRAINED = "pretrained"
+LOCK = ".lock"
+SEAL = "seal.json"
+"""Seal of an archived run's files; in a run, checkpoints have it."""
+DAMAGED = "damaged"
 
 CAMPAIGN = "campaign.json"
 """The campaign as it was last run, in its folder."""

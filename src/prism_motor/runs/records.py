@@ -18,10 +18,13 @@ from prism_motor.runs.layout import (
     METRICS,
     PROVENANCE,
     REPORT,
+    SEAL,
     TUNING,
     RunError,
     walk_runs,
 )
+from prism_motor.runs.seals import SEALED, seal_data, seal_files
+from prism_motor.runs.verification import verify
 
 _ROWS = 200
 """Number of rows of metrics to keep."""
@@ -68,29 +71,47 @@ def write_records(root: Path, out: Path) -> list[str]:
 def write_record(source: Run, folder: Path, digits: int | None = 6) -> None:
     """Write settings, provenance, a learning curve and all evaluated episodes of a run.
 
-    Folders in command lines are removed, because they identify a machine.
+    Folders in command lines are removed, because they identify a machine. A run whose files have
+    changed is refused, because the record would hide it.
 
     Args:
         source: The run.
         folder: Output folder, created if missing.
         digits: Significant digits of measured numbers; ``None`` for all.
     """
+    if problems := verify(source.path, weights=False).problems:
+        raise RunError(f"{source.path} is not as it was written: {'; '.join(problems)}.")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / CONFIG, source.config)
     rows = source.metrics()
     kept = thin(rows, _ROWS)
     text = "".join(json.dumps(_rounded(row, digits)) + "\n" for row in kept)
     write_text(folder / METRICS, text)
-    provenance = json.loads((source.path / PROVENANCE).read_text())
+    provenance = _read(source.path / PROVENANCE)
     note = f"{len(kept)} of {len(rows)} rows of metrics"
     write_json(folder / PROVENANCE, {**portable(provenance), "kept": note})
+    write_json(folder / SEAL, seal_files(folder, (CONFIG, PROVENANCE, METRICS)))
     for file in sorted((source.path / EVALUATIONS).glob("*.json")):
-        data = json.loads(file.read_text())
+        data = _read(file)
+        if "provenance" not in data or "episodes" not in data:
+            raise RunError(f"{file} is not an evaluation. Move it away.")
         data["provenance"] = portable(data["provenance"])
         data["episodes"] = _rounded(data["episodes"], digits)
+        if SEALED in data:  # rounding changes the data
+            data = seal_data(data)
         (folder / EVALUATIONS).mkdir(exist_ok=True)
         line = json.dumps(data, separators=(",", ":"), allow_nan=False)
         write_text(folder / EVALUATIONS / file.name, line + "\n")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{file} cannot be read: {error}.") from error
+    if not isinstance(data, dict):
+        raise RunError(f"{file} should hold a table, not {type(data).__name__}.")
+    return data
 
 
 def thin(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
@@ -103,7 +124,8 @@ def thin(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
 
 def portable(provenance: dict[str, Any]) -> dict[str, Any]:
     """Reduce every path in the command line to its last part."""
-    command = [re.sub(r"[^=]*[/\\]", "", word.rstrip("/\\")) for word in provenance["command"]]
+    words = provenance.get("command", [])
+    command = [re.sub(r"[^=]*[/\\]", "", str(word).rstrip("/\\")) for word in words]
     return {**provenance, "command": command}
 
 

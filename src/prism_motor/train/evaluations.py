@@ -1,7 +1,7 @@
 """Evaluations of a run's policy: one file per condition and seed, computed once and then read.
 
-A stored evaluation is valid if its identity (condition, seed, protocol), its checkpoint and the
-hash of the policy's weights match the request.
+A stored evaluation is valid if it is as it was written, and its identity (condition, seed,
+protocol), its checkpoint and the hash of the policy's weights match the request.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from prism_motor._console import note
 from prism_motor.domains import Domain, Evaluator, Key, open_run
 from prism_motor.runs import Run, collect_provenance
+from prism_motor.runs.atomic import remove_leftovers
 from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.runs.layout import EVALUATIONS
+from prism_motor.runs.locks import Lock
+from prism_motor.runs.seals import is_intact
 
 if TYPE_CHECKING:
     from prism_motor.train.config import EvaluationConfig
@@ -47,6 +51,7 @@ class Evaluations:
         self.domain.check_evaluation(self.config, self.evaluation)
         self.step = self.run.checkpoint_step(step)
         self._evaluator: Evaluator | None = None
+        self._complained: set[Path] = set()
 
     @cached_property
     def weights_hash(self) -> str:
@@ -67,13 +72,23 @@ class Evaluations:
         kind = self.domain.episode
         names = [field.name for field in fields(kind)]
         try:
-            data = json.loads(file.read_text())
+            data = json.loads(file.read_text(encoding="utf-8"))
+            if is_intact(data) is False:
+                self._complain(file, "was changed after it was written")
+                return {}
             if {key: data[key] for key in identity} != identity:
                 return {}
             episodes = [kind(**{name: row[name] for name in names}) for row in data["episodes"]]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            self._complain(file, "cannot be read")
             return {}
         return {self._key(episode): episode for episode in episodes}
+
+    def _complain(self, file: Path, why: str) -> None:
+        """Say once that a file does not count."""
+        if file not in self._complained:
+            self._complained.add(file)
+            note(f"{file} {why}; its episodes do not count.")
 
     def missing(self, condition: str, seed: int, again: bool = False) -> list[Key]:
         """Return the episodes that are not done yet.
@@ -119,19 +134,26 @@ class Evaluations:
         """
         if not keys:
             return {}
-        self.run.evaluations_folder()  # fail early if the folder is not writable
-        stored = {} if again else self.read(condition, seed)
+        folder = self.run.evaluations_folder()  # fail early if the folder is not writable
+        name = self.domain.evaluation_name(self.evaluation, condition, seed)
+        lock = Lock(
+            folder / f".{name}.lock",
+            f"{folder / name}.json is being written by {{owner}}. Wait until it ends, or stop it.",
+        )
         measured: dict[Key, Any] = {}
-
-        def note(*episodes: Any) -> None:
-            measured.update({self._key(episode): episode for episode in episodes})
-            self._write(condition, seed, stored | measured)
-
         threads = torch.get_num_threads()  # evaluators change it
-        try:
-            self._open().run(condition, seed, keys, note, report)
-        finally:
-            torch.set_num_threads(threads)
+        with lock:
+            remove_leftovers(folder, f"{name}.json")
+            stored = {} if again else self.read(condition, seed)
+
+            def keep(*episodes: Any) -> None:
+                measured.update({self._key(episode): episode for episode in episodes})
+                self._write(condition, seed, stored | measured)
+
+            try:
+                self._open().run(condition, seed, keys, keep, report)
+            finally:
+                torch.set_num_threads(threads)
         return measured
 
     def found(self) -> dict[str, list[Any]]:

@@ -12,7 +12,15 @@ from prism_motor._checks import InputError
 from prism_motor._console import count
 from prism_motor._processes import Stopped, StopRequests
 from prism_motor.domains import Domain, Trainer, domain_of, open_run
-from prism_motor.runs import Run, RunError, load_checkpoint, save_checkpoint, to_dict
+from prism_motor.runs import (
+    Checkpoint,
+    Run,
+    RunError,
+    load_checkpoint,
+    save_checkpoint,
+    to_dict,
+)
+from prism_motor.runs.folder import is_unstarted
 from prism_motor.runs.layout import NONFINITE
 from prism_motor.train.distributed import ALONE, Rank, agree, check_agreement, gather
 from prism_motor.train.finite import NonFiniteTrainingError
@@ -25,11 +33,12 @@ Report = Callable[[dict[str, float]], None]
 
 
 def start(config: RunConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Run, Trainer]:
-    """Begin a new run in a new folder.
+    """Begin a new run in a new folder, which this process owns until it has trained.
 
     Args:
         config: The run.
-        path: The folder; in data-parallel training, process 0 creates it.
+        path: The folder; in data-parallel training, process 0 creates it. What a run left there
+            that was cut before its first checkpoint is replaced.
         rank: Rank of this process.
     """
     domain = _domain(config)
@@ -40,12 +49,18 @@ def start(config: RunConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Run,
     trainer = domain.trainer(config, rank)
     settings = to_dict(config)
     run = Run.create(path, settings) if rank.is_main else Run(Path(path), settings)
-    _save(run, trainer, domain, rank)
+    try:
+        _save(run, trainer, domain, rank)
+    except BaseException:
+        run.close()
+        raise
     return run, trainer
 
 
 def resume(path: str | Path, updates: int | None = None, rank: Rank = ALONE) -> tuple[Run, Trainer]:
-    """Resume a run from its newest checkpoint.
+    """Resume a run from its newest intact checkpoint; this process owns it until it has trained.
+
+    A run that was cut before its first checkpoint starts from the beginning.
 
     Args:
         path: The run folder.
@@ -53,7 +68,30 @@ def resume(path: str | Path, updates: int | None = None, rank: Rank = ALONE) -> 
         rank: Rank of this process; the number of processes must be the same as before.
     """
     run, domain, config = open_run(path)
-    checkpoint = run.load()
+    if updates is not None and updates > config.updates and not domain.can_train_longer:
+        raise InputError(
+            f"{run.path} cannot be trained for longer than planned: its schedule ends "
+            f"after {count(config.updates, 'update')}. Start a new run with --updates {updates}."
+        )
+    if is_unstarted(run.path):
+        return start(config, run.path, rank)
+    try:
+        if rank.is_main:
+            run.own()
+        checkpoint = run.load_intact()
+        _check_resumable(run, checkpoint, updates, rank)
+        trainer = domain.trainer(config, rank)
+        trainer.restore(_own_part(checkpoint.tensors, rank), checkpoint.state)
+        if rank.is_main:
+            run.rewind(checkpoint)
+    except BaseException:
+        run.close()
+        raise
+    return run, trainer
+
+
+def _check_resumable(run: Run, checkpoint: Checkpoint, updates: int | None, rank: Rank) -> None:
+    """Raise unless training can go on from a checkpoint, with these processes, to this total."""
     if "param_groups" not in checkpoint.state:
         raise RunError(
             f"{run.path} holds a policy without its training state (optimiser, "
@@ -71,16 +109,6 @@ def resume(path: str | Path, updates: int | None = None, rank: Rank = ALONE) -> 
             f"{run.path} already has {checkpoint.step} updates; --updates {updates} is the new "
             "total and must not be lower."
         )
-    if updates is not None and updates > config.updates and not domain.can_train_longer:
-        raise InputError(
-            f"{run.path} cannot be trained for longer than planned: its schedule ends "
-            f"after {count(config.updates, 'update')}. Start a new run with --updates {updates}."
-        )
-    trainer = domain.trainer(config, rank)
-    trainer.restore(_own_part(checkpoint.tensors, rank), checkpoint.state)
-    if rank.is_main:
-        run.rewind_metrics(checkpoint.step)
-    return run, trainer
 
 
 def train(
@@ -93,8 +121,8 @@ def train(
     """Train until all updates are done, saving checkpoints along the way.
 
     A stop signal (Ctrl-C, termination, hang-up) lets the current update finish, saves a checkpoint
-    and ends the session; a second Ctrl-C stops at once. A value that is not finite ends the session too: the state from before the bad update
-    is written to ``nonfinite/``, from where it can be replayed.
+    and ends the session; a second Ctrl-C stops at once. A value that is not finite ends it too: the
+    state from before the bad update is written to ``nonfinite/``, from where it can be replayed.
 
     Args:
         run: The run folder.
@@ -106,6 +134,8 @@ def train(
     config: RunConfig = trainer.config
     domain = _domain(config)
     total = config.updates if updates is None else updates
+    if rank.is_main:
+        run.own()
     try:
         with StopRequests() as requests:
             while trainer.updates < total:
