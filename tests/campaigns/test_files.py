@@ -8,7 +8,6 @@ import pytest
 from prism_motor.campaigns import files
 from prism_motor.campaigns.config import CampaignError
 from prism_motor.campaigns.files import (
-    clear_unstarted,
     copy_run,
     find_campaign,
     find_equal,
@@ -127,17 +126,14 @@ def test_campaigns_of_the_library_can_share_runs(tmp_path):
 
 def test_a_run_cut_before_its_first_checkpoint_is_begun_again(tmp_path):
     run = plan(tmp_path)[0]
-    Run.create(run.path, json.loads("{}"))
+    Run.create(run.path, json.loads("{}")).close()
     (run.path / "checkpoints" / ".00000000.123.tmp").mkdir()
-    clear_unstarted(run.path)
-    assert not run.path.exists()
-    run.path.mkdir()
+    assert not run.has_begun
+    assert "--config" in run.start_command()
     (run.path / "thesis.tex").write_text("")
-    with pytest.raises(CampaignError, match=r"in the way.*thesis.tex"):
-        clear_unstarted(run.path)
+    assert run.has_begun  # whatever it is, training will say that it is in the way
     train(plan(tmp_path)[1], 1)
-    clear_unstarted(plan(tmp_path)[1].path)
-    assert plan(tmp_path)[1].path.exists()
+    assert "--resume" in plan(tmp_path)[1].start_command()
 
 
 def test_equal_runs_of_other_campaigns_are_found_and_copied(trained, tmp_path):

@@ -91,6 +91,34 @@ def test_evaluations_of_two_policies_are_not_mixed(tmp_path):
     assert "2 different policies" in found.problems[0]
 
 
+def test_changed_files_are_named_and_never_count_silently(tmp_path):
+    for name in ("settings", "episodes", "metrics", "provenance", "whole"):
+        write_run(tmp_path / name, rows={"nominal": [{}]}, seed=len(name))
+    for file, old, new in (
+        ("settings/config.json", '"updates": ', '"updates": 1'),
+        ("episodes/evaluations/nominal-101.json", '"survived": true', '"survived": false'),
+        ("metrics/metrics.jsonl", '"seconds": ', '"seconds": 1'),
+        ("provenance/provenance.json", '"prism": "', '"prism": "9'),
+    ):
+        text = (tmp_path / file).read_text()
+        assert old in text
+        (tmp_path / file).write_text(text.replace(old, new))
+    found = collect(tmp_path)
+    states = {run.name: (run.integrity, len(run.evaluations)) for run in found.runs}
+    assert states == {
+        "episodes": ("changed", 0),
+        "metrics": ("changed", 1),
+        "provenance": ("changed", 1),
+        "whole": ("intact", 1),
+    }
+    said = "\n".join(found.problems)
+    assert "settings: config.json was changed after the run had begun" in said
+    assert "episodes/evaluations/nominal-101.json is left out: it was changed" in said
+    assert "metrics: metrics.jsonl is missing or has changed" in said
+    assert "provenance: provenance.json is missing or has changed" in said
+    assert len(found.problems) == 4
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

@@ -1,7 +1,7 @@
 """Reports of the runs under results/ against the tables that were committed with them.
 
-Tables must be equal byte for byte, but for the names of arms, which were different then, and for
-the hashes of checkpoints, which are not kept.
+Tables must be equal byte for byte, but for the names of arms, which were different then, for the
+hashes of checkpoints, which are not kept, and for the seals of files, which there were none of.
 """
 
 import re
@@ -61,7 +61,8 @@ def test_reports_give_the_committed_tables(tmp_path, folder, reference, names, c
     for section, rows in committed:
         wanted = [rename(row, names) for row in rows]
         if "checkpoint sha256" in rows[0]:  # one table per task now, where there was one of all
-            own = [without_checkpoints(row) for _, found in made for row in found]
+            rows = [row.replace(" | not sealed |", " |") for _, found in made for row in found]
+            own = [without_checkpoints(row) for row in rows]
             assert all(without_checkpoints(row) in own for row in wanted[2:])
         else:
             assert (rename(section, names), wanted) in made

@@ -17,7 +17,7 @@ from prism_motor.report.results import compute_all
 from prism_motor.runs import Run, RunError, to_dict
 from prism_motor.statistics import t_interval, wilson
 
-from .folders import write_run
+from .folders import edit_json, write_run
 
 EPISODE = {
     "success": True,
@@ -235,7 +235,7 @@ def test_a_damaged_campaign_is_named(tmp_path):
 def test_evaluations_of_other_weights_are_not_mixed(tmp_path):
     write(tmp_path / "one", rows={**solved(4), "delay": [{}]})
     file = tmp_path / "one" / "evaluations" / "delay-101.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "policy_sha256": "cd" * 32}))
+    edit_json(file, policy_sha256="cd" * 32)
     (run,) = collect(tmp_path).runs
     assert run.evaluations == ()
     assert "of 2 different policies" in notes(tmp_path)[0]

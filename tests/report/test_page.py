@@ -15,7 +15,7 @@ from prism_motor.report.charts import _log_ticks, _ticks
 from prism_motor.report.markdown import escape
 from prism_motor.runs import RunError
 
-from .folders import edit_json, study, write_run
+from .folders import edit_json, study, unseal, write_run
 
 HOSTILE = "<script>alert(1)<"
 SVG = (
@@ -262,6 +262,7 @@ def test_a_robot_that_is_not_known_here_does_not_stop_the_report(tmp_path):
     data = json.loads(file.read_text())
     data["task"]["robot"] = "hopper"
     file.write_text(json.dumps(data))
+    unseal(tmp_path / "foreign")
     report = write_report(tmp_path)
     assert any("foreign" in problem and "hopper" in problem for problem in report.problems)
     assert "known" in report.page.read_text()

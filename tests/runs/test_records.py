@@ -30,7 +30,8 @@ def test_a_record_has_everything_but_weights_and_folders(tmp_path):
     files = {file.relative_to(tmp_path / "record").as_posix() for file in
              (tmp_path / "record").rglob("*") if file.is_file()}  # fmt: skip
     assert files == {
-        "config.json", "provenance.json", "metrics.jsonl", "evaluations/nominal-101.json",
+        "config.json", "provenance.json", "metrics.jsonl", "seal.json",
+        "evaluations/nominal-101.json",
     }  # fmt: skip
     kept = Run.open(tmp_path / "record")
     assert kept.config == run.config

@@ -9,9 +9,11 @@ import sys
 import pytest
 import torch
 
+from prism_motor._processes import Stopped, exit_code
 from prism_motor.cli import main
 from prism_motor.domains import DOMAINS, open_run
 from prism_motor.runs import CheckpointError, Run, RunError, to_dict
+from prism_motor.runs.locks import LockedError
 from prism_motor.train import session
 from prism_motor.train.distributed import Rank
 from prism_motor.train.finite import NonFiniteTrainingError
@@ -165,14 +167,62 @@ def test_a_checkpoint_from_before_updates_were_called_so_resumes(case, whole, tm
     assert_same_run(tmp_path / "run", whole)
 
 
-def test_a_damaged_newest_checkpoint_is_refused_and_an_earlier_one_loads(case, tmp_path):
+def test_a_damaged_newest_checkpoint_costs_its_updates_and_nothing_else(
+    case, whole, tmp_path, capsys
+):
     run, trainer = session.start(case.make(), tmp_path / "run")
     session.train(run, trainer, 4)
     file = run.path / "checkpoints" / "00000004" / "tensors.safetensors"
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(CheckpointError, match="truncated"):
-        session.resume(tmp_path / "run")
+        DOMAINS[case.name].load_policy(tmp_path / "run")
     assert DOMAINS[case.name].load_policy(tmp_path / "run", 2) is not None
+    run, trainer = session.resume(tmp_path / "run")
+    assert trainer.updates == 2
+    assert "Resuming from checkpoint 2 instead of 4" in capsys.readouterr().err
+    session.train(run, trainer)
+    assert_same_run(tmp_path / "run", whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_termination_and_hang_up_save_like_ctrl_c(whole, number, tmp_path, case):
+    run, trainer = session.start(case.make(), tmp_path / "run")
+    update = trainer.update
+
+    def stopped():
+        if trainer.updates == 2:  # clusters may send it to every process, and launchers again
+            signal.raise_signal(number)
+            signal.raise_signal(number)
+        return update()
+
+    trainer.update = stopped
+    with pytest.raises(Stopped) as stop:
+        session.train(run, trainer)
+    assert exit_code(stop.value) == 128 + number
+    assert run.steps()[-1] == 3
+    session.train(*session.resume(tmp_path / "run"))
+    assert_same_run(tmp_path / "run", whole)
+
+
+def test_a_run_has_one_owner_while_it_trains(case, whole, tmp_path):
+    run, trainer = session.start(case.make(), tmp_path / "run")
+    owner = f"being trained by process {os.getpid()} on"
+    with pytest.raises(LockedError, match=owner):
+        session.resume(tmp_path / "run")
+    with pytest.raises(RunError, match="not empty"):
+        session.start(case.make(), tmp_path / "run")
+    with pytest.raises(LockedError, match=owner):
+        session.train(Run.open(tmp_path / "run"), trainer)
+    session.train(run, trainer)
+    assert_same_run(tmp_path / "run", whole)
+    assert session.resume(tmp_path / "run")[1].updates == 6
+
+
+def test_a_run_cut_before_its_first_checkpoint_resumes_from_the_beginning(case, whole, tmp_path):
+    Run.create(tmp_path / "run", to_dict(case.make())).close()
+    (tmp_path / "run" / "checkpoints" / ".00000000.99.tmp").mkdir()
+    session.train(*session.resume(tmp_path / "run"))
+    assert_same_run(tmp_path / "run", whole)
 
 
 def test_values_that_are_not_finite_leave_a_dump_that_replays(case, whole, tmp_path, capsys):
@@ -231,9 +281,9 @@ def test_a_folder_that_is_not_empty_is_refused_with_advice(case, whole, tmp_path
     with pytest.raises(RunError, match=f"not empty.*--resume {whole}"):
         session.start(case.make(), whole)
     cut = tmp_path / "cut"
-    Run.create(cut, to_dict(case.make()))
-    with pytest.raises(RunError, match="interrupted before the first checkpoint"):
-        session.start(case.make(), cut)
+    Run.create(cut, {}).close()
+    session.start(case.make(updates=5), cut)
+    assert open_run(cut)[2].updates == 5
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "todo").write_text("")
     with pytest.raises(RunError, match="not a run"):
