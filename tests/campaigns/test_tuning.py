@@ -65,6 +65,10 @@ def test_the_score_is_the_mean_over_the_last_tenth(kind, tmp_path):
     fake(second, [])
     with pytest.raises(CampaignError, match="cannot be scored"):
         score(second)
+    file = first.path / "metrics.jsonl"
+    file.write_text(file.read_text().replace("38.0", "58.0"))
+    with pytest.raises(CampaignError, match=r"cannot be scored: metrics\.jsonl .* has changed"):
+        score(first)
 
 
 def test_schedules_shrink_with_the_run_in_handling_too(tmp_path):

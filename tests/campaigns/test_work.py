@@ -23,7 +23,7 @@ def test_the_child_starts_from_a_file_that_is_exactly_the_plan(kind, tmp_path):
     data = json.loads(run.plan_file.read_text())
     assert domain_of(data).read_config(data) == run.config
     assert run.plan_file.relative_to(tmp_path).parts[0].startswith(".")
-    run.path.mkdir(parents=True)
+    Run.create(run.path, to_dict(run.config)).save(0, {}, {})
     assert run.start_command()[3:] == ["train", "--resume", str(run.path)]
 
 

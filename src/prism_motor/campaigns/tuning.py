@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from prism_motor.campaigns.config import Arm, CampaignError, combinations
 from prism_motor.runs import Run, to_dict
 from prism_motor.runs.atomic import write_json
-from prism_motor.runs.layout import TUNING, TUNING_RUNS
+from prism_motor.runs.layout import METRICS, TUNING, TUNING_RUNS
+from prism_motor.runs.verification import verify
 
 if TYPE_CHECKING:
     from prism_motor.campaigns.ledger import RunState
@@ -95,6 +96,11 @@ def _multiply(config: dict[str, Any], key: str, factor: Any) -> float:
 def score(run: PlannedRun) -> float:
     """Return the mean of the domain's tuning metric over the last tenth of a finished run."""
     metric, _ = run.domain.tuning_metric
+    if problems := [one for one in verify(run.path, weights=False).problems if METRICS in one]:
+        raise CampaignError(
+            f"{run.path} cannot be scored: {problems[0]}. Delete the folder; the campaign then "
+            "trains it again."
+        )
     rows = [row for row in Run.open(run.path).metrics() if metric in row]
     if not rows:
         raise CampaignError(f"{run.path} cannot be scored: its metrics have no {metric}.")
