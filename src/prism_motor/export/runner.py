@@ -114,143 +114,109 @@ class Episode:
 
 
 class Rule(NamedTuple):
-    """What one value of a contract may be."""
+    """What one value of a contract may be: for people, and as a test that never raises."""
 
     words: str
-    """The same for people."""
     allows: Callable[[Any], bool]
-    """Whether a value is allowed; never raises."""
 
 
 class Each(NamedTuple):
-    """A list; all lists that count the same thing have the same length."""
+    """A list of one entry per joint, foot or block; all lists of one kind are equally long."""
 
-    counts: str
-    """What its entries stand for."""
+    kind: str
     entry: Any
-    """What each of them may be."""
 
 
-def _number(
-    low: float, high: float, *, above: bool = False, whole: bool = False, null: bool = False
-) -> Rule:
+def _number(low: float, high: float, *, above: bool = False, whole: bool = False) -> Rule:
     kinds = int if whole else (int, float)
 
     def allows(value: Any) -> bool:
-        if value is None or isinstance(value, bool) or not isinstance(value, kinds):
-            return null and value is None
-        return low <= value <= high and not (above and value == low)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            return False
+        return low < value <= high if above else low <= value <= high
 
-    words = f"{'a whole' if whole else 'a'} number {'above' if above else 'from'} {low:g}"
-    return Rule(f"{words} {'up ' if above else ''}to {high:g}{' or null' * null}", allows)
+    words = f"a {'whole ' * whole}number {'above' if above else 'from'} {low:g}"
+    return Rule(f"{words} {'and up ' * above}to {high:g}", allows)
 
 
-def _pair(low: float, high: float, *, null: bool = False) -> Rule:
+def _pair(low: float, high: float) -> Rule:
     end = _number(low, high)
 
     def allows(value: Any) -> bool:
-        if not isinstance(value, list):
-            return null and value is None
-        return len(value) == 2 and all(map(end.allows, value)) and value[0] <= value[1]
+        shaped = isinstance(value, list) and len(value) == 2 and all(map(end.allows, value))
+        return shaped and value[0] <= value[1]
 
-    words = f"[lowest, highest] within {low:g} and {high:g}, in this order{' or null' * null}"
-    return Rule(words, allows)
+    return Rule(f"[lowest, highest] from {low:g} to {high:g}, in this order", allows)
 
 
-def _text(words: str = "a text", pattern: str = r".+") -> Rule:
+def _text(words: str, pattern: str) -> Rule:
     found = re.compile(pattern, re.DOTALL)
     return Rule(words, lambda value: isinstance(value, str) and bool(found.fullmatch(value)))
 
 
-_TEXT, _HASH = _text(), _text("64 hexadecimal digits", "[0-9a-f]{64}")
-_ANGLE, _SECONDS = _number(-_WIDEST, _WIDEST), _number(0, 1e6, above=True)
-_PROVENANCE = Rule(
-    "an object with policy_sha256, 64 hexadecimal digits",
-    lambda value: isinstance(value, dict) and _HASH.allows(value.get("policy_sha256")),
-)
+def _or_null(rule: Rule) -> Rule:
+    return Rule(f"{rule.words}, or null", lambda value: value is None or rule.allows(value))
+
+
+def _positive(high: float) -> Rule:
+    return _number(0, high, above=True)
+
+
+def _count(high: float) -> Rule:
+    return _number(1, high, whole=True)
+
+
+_TEXT, _HASH = _text("a text", "[^\ud800-\udfff]+"), _text("64 hexadecimal digits", "[0-9a-f]{64}")
+_ANGLE, _ANGLES = _number(-_WIDEST, _WIDEST), _pair(-_WIDEST, _WIDEST)
 
 FIELDS = {
-    "schema": _number(SCHEMA, SCHEMA, whole=True),
-    "robot": _TEXT,
-    "base": _TEXT,
-    "joints": Each("joints", {
-        "name": _TEXT,
-        "default": _ANGLE,
-        "range": _pair(-_WIDEST, _WIDEST, null=True),
-        "velocity_limit": _number(0, _FASTEST, above=True, null=True),
-        "torque_limit": _number(0, 1e4, above=True),
-        "stiffness": _number(0, 1e5, above=True),
-        "damping": _number(0, 1e4),
+    "schema": _number(SCHEMA, SCHEMA, whole=True), "robot": _TEXT, "base": _TEXT,
+    "joints": Each("joint", {
+        "name": _TEXT, "default": _ANGLE, "range": _or_null(_ANGLES),
+        "velocity_limit": _or_null(_positive(_FASTEST)), "torque_limit": _positive(1e4),
+        "stiffness": _positive(1e5), "damping": _number(0, 1e4),
     }),
     "control": {
-        "meaning": _TEXT,
-        "rate": _number(1, 1e4),
-        "dt": _number(1e-4, 1),
-        "timestep": _number(1e-5, 0.1),
-        "substeps": _number(1, 1e4, whole=True),
+        "meaning": _TEXT, "rate": _number(1, 1e4), "dt": _number(1e-4, 1),
+        "timestep": _number(1e-5, 0.1), "substeps": _count(1e4),
         "zero_warm_start": Rule("true or false", lambda value: isinstance(value, bool)),
     },
     "safety": {
-        "meaning": _TEXT,
-        "position_tolerance": _number(0, 1),
-        "angular_velocity": _number(0, _FASTEST, above=True),
-        "deadline": _number(0, 1, above=True),
+        "meaning": _TEXT, "position_tolerance": _number(0, 1),
+        "angular_velocity": _positive(_FASTEST), "deadline": _positive(1),
     },
     "action": {
-        "meaning": _TEXT,
-        "scale": _number(0, 10, above=True),
-        "clip": _number(0, 1e3, above=True),
+        "meaning": _TEXT, "scale": _positive(10), "clip": _positive(1e3),
         "added_to": _text("reference or default_pose", "reference|default_pose"),
     },
     "observation": {
-        "meaning": _TEXT,
-        "frames": _number(1, 1000, whole=True),
-        "frame_size": _number(1, 1e5, whole=True),
-        "size": _number(1, 1e6, whole=True),
-        "clip": _number(0, 1e6, above=True),
-        "blocks": Each("blocks", {
-            "source": _TEXT,
-            "size": _number(1, 1e5, whole=True),
-            "scale": _number(0, 1e3, above=True),
-            "meaning": _TEXT,
+        "meaning": _TEXT, "frames": _count(1e3), "frame_size": _count(1e5), "size": _count(1e6),
+        "clip": _positive(1e6),
+        "blocks": Each("block", {
+            "source": _TEXT, "size": _count(1e5), "scale": _positive(1e3), "meaning": _TEXT,
         }),
     },
     "gait": {
-        "meaning": _TEXT,
-        "cycle": _number(1e-2, 1e3),
-        "double_support": _number(0, 10),
-        "feet": Each("feet", _TEXT),
-        "offsets": Each("feet", _number(-1, 1)),
-        "start": Each("joints", _ANGLE),
-        "gains": Each("feet", Each("joints", _ANGLE)),
+        "meaning": _TEXT, "cycle": _number(1e-2, 1e3), "double_support": _number(0, 10),
+        "feet": Each("foot", _TEXT), "offsets": Each("foot", _number(-1, 1)),
+        "start": Each("joint", _ANGLE), "gains": Each("foot", Each("joint", _ANGLE)),
     },
     "command": {
         "meaning": _TEXT,
-        "ranges": {
-            "forward": _pair(-100, 100),
-            "sideways": _pair(-100, 100),
-            "heading": _pair(-_WIDEST, _WIDEST),
-        },
-        "heading_gain": _number(0, 100),
-        "yaw_limit": _number(0, 100),
-        "deadband": _number(0, 100),
-        "resample_after": _SECONDS,
+        "ranges": {"forward": _pair(-100, 100), "sideways": _pair(-100, 100), "heading": _ANGLES},
+        "heading_gain": _number(0, 100), "yaw_limit": _number(0, 100),
+        "deadband": _number(0, 100), "resample_after": _positive(1e6),
     },
-    "start": {
-        "meaning": _TEXT,
-        "height": _number(0, 100, above=True),
-        "joint_noise": _number(0, math.pi),
-    },
+    "start": {"meaning": _TEXT, "height": _positive(100), "joint_noise": _number(0, math.pi)},
     "termination": {
-        "meaning": _TEXT,
-        "duration": _SECONDS,
-        "base_force": _number(0, 1e6, above=True),
-        "base_force_sensor": _TEXT,
-        "roll": _number(0, 10, above=True, null=True),
-        "pitch": _number(0, 10, above=True, null=True),
-        "height": _number(0, 100, null=True),
+        "meaning": _TEXT, "duration": _positive(1e6), "base_force": _positive(1e6),
+        "base_force_sensor": _TEXT, "roll": _or_null(_positive(10)),
+        "pitch": _or_null(_positive(10)), "height": _or_null(_number(0, 100)),
     },
-    "provenance": _PROVENANCE,
+    "provenance": Rule(
+        "an object with policy_sha256, 64 hexadecimal digits",
+        lambda value: isinstance(value, dict) and _HASH.allows(value.get("policy_sha256")),
+    ),
     "binding": {"meaning": _TEXT, "policy_sha256": _HASH, "model_sha256": _HASH, "sha256": _HASH},
 }  # fmt: skip
 """Every field of a contract and what it may be; a contract has these fields and no others."""
@@ -270,10 +236,10 @@ def _check_value(value: Any, rule: Any, path: str, lengths: dict[str, int]) -> N
             raise RunnerError(_refusal(path, value, rule.words))
     elif isinstance(rule, Each):
         if not isinstance(value, list) or not value:
-            raise RunnerError(_refusal(path, value, f"a list with one entry for each of {rule[0]}"))
-        length = lengths.setdefault(rule.counts, len(value))  # the first such list decides
+            raise RunnerError(_refusal(path, value, f"a list with one entry per {rule.kind}"))
+        length = lengths.setdefault(rule.kind, len(value))  # the first such list decides
         if len(value) != length:
-            words = f"{length} entries, as many as there are {rule.counts}"
+            words = f"{length} entries, one per {rule.kind}"
             raise RunnerError(_refusal(path, f"{len(value)} entries", words))
         for i, entry in enumerate(value):
             _check_value(entry, rule.entry, f"{path}[{i}]", lengths)
@@ -291,30 +257,28 @@ def _check_value(value: Any, rule: Any, path: str, lengths: dict[str, int]) -> N
 
 def _relations(contract: dict[str, Any]) -> Iterator[tuple[str, Any, str, bool]]:
     """Yield what fields demand of each other: field, its value, what is allowed, if it holds."""
-    joints, control, view = (contract[key] for key in ("joints", "control", "observation"))
-    for field, group, name, expected, why in (
-        ("control.dt", control, "dt", control["timestep"] * control["substeps"],
+    control, view, joints = (contract[key] for key in ("control", "observation", "joints"))
+    for field, given, expected, why in (
+        ("control.dt", control["dt"], control["timestep"] * control["substeps"],
          "timestep * substeps"),
-        ("control.rate", control, "rate", 1 / control["dt"], "1 / dt"),
-        ("observation.frame_size", view, "frame_size",
-         sum(block["size"] for block in view["blocks"]), "the sum of the blocks' sizes"),
-        ("observation.size", view, "size", view["frames"] * view["frame_size"],
+        ("control.rate", control["rate"], 1 / control["dt"], "1 / dt"),
+        ("observation.frame_size", view["frame_size"], sum(b["size"] for b in view["blocks"]),
+         "the sum of the blocks' sizes"),
+        ("observation.size", view["size"], view["frames"] * view["frame_size"],
          "frames * frame_size"),
     ):  # fmt: skip
-        given = group[name]
         yield field, given, f"{why}, {expected}", math.isclose(given, expected, rel_tol=1e-9)
     for group, name in (("safety", "deadline"), ("command", "resample_after")):
-        given = contract[group][name]
-        words = f"at least control.dt, {control['dt']}"
-        yield f"{group}.{name}", given, words, given >= control["dt"] * (1 - 1e-9)
+        given, least = contract[group][name], control["dt"]
+        words = f"at least control.dt, {least}"
+        yield f"{group}.{name}", given, words, given >= least * (1 - 1e-9)
     names = [joint["name"] for joint in joints]
     for i, joint in enumerate(joints):
         low, high = joint["range"] or (-_WIDEST, _WIDEST)
-        words = f"within its range, {low} to {high}"
-        given = joint["default"]
-        yield f"joints[{i}].default", given, words, low - 1e-6 <= given <= high + 1e-6
-        words = "a name that no other joint has"
-        yield f"joints[{i}].name", names[i], words, names.count(names[i]) == 1
+        inside = low - 1e-6 <= joint["default"] <= high + 1e-6
+        yield f"joints[{i}].default", joint["default"], f"in its range, {low} to {high}", inside
+        unique = names.count(names[i]) == 1
+        yield f"joints[{i}].name", names[i], "a name that no other joint has", unique
 
 
 def _refusal(field: str, given: Any, allowed: str) -> str:
@@ -438,19 +402,27 @@ def _check_binding(contract: dict[str, Any], session: Any) -> None:
         raise RunnerError(f"{CONTRACT}: binding.sha256 does not fit it. Export the run again.")
 
 
-def _difference(one: Any, other: Any, path: str = "") -> str | None:
+def _difference(one: Any, other: Any) -> str | None:
     """Return the path of the first difference between two pieces of JSON; ``None`` if equal."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        pairs = [(f"{path}.{key}".lstrip("."), one.get(key), other.get(key))
-                 for key in (*one, *(key for key in other if key not in one))]  # fmt: skip
-        missing = [f"{path}.{key}".lstrip(".") for key in one.keys() ^ other.keys()]
-    elif isinstance(one, list) and isinstance(other, list):
-        pairs = [(f"{path}[{i}]", *both) for i, both in enumerate(zip(one, other, strict=False))]
-        missing = [path] if len(one) != len(other) else []
-    else:
-        return None if repr(one) == repr(other) else path or "the whole"
-    found = (_difference(first, second, place) for place, first, second in pairs)
-    return next(filter(None, found), None) or next(iter(sorted(missing)), None)
+    before, after = dict(_leaves(one)), dict(_leaves(other))
+    paths = (path for path in {**before, **after} if before.get(path) != after.get(path))
+    found = next(paths, None)
+    return None if found is None else "".join(_shown(part) for part in found).lstrip(".")
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield every value that has no parts, with its path; texts tell 1 from 1.0 and true."""
+    parts: Any = ()
+    if isinstance(value, dict):
+        parts = ((f".{key}", part) for key, part in value.items())
+    elif isinstance(value, list):
+        parts = ((f"[{i}]", part) for i, part in enumerate(value))
+    empty = True
+    for name, part in parts:
+        empty = False
+        yield from _leaves(part, (*path, name))
+    if empty:
+        yield path, repr(value)
 
 
 def open_policy(path: Path) -> Any:
@@ -645,11 +617,14 @@ class Controller:
         try:
             self.watchdog.check()
             self.watchdog.feed()
-            self.targets = self._act(reading, command)
+            targets = self._act(reading, command)
+            self.watchdog.check()  # a policy that takes too long is late as well
         except Exception as error:  # whatever it is, the robot gets targets that it can hold
             targets = self.hold(error)
             raise SafetyStop(str(self.stopped), targets) from error
-        self.steps += 1
+        if self.stopped is None:  # the loop of the motors may have lost patience
+            self.targets = targets
+            self.steps += 1
         return self.targets.copy()
 
     def hold(self, reason: str | Exception) -> np.ndarray:
@@ -660,7 +635,7 @@ class Controller:
         """
         if self.stopped is None:
             if isinstance(reason, Exception) and not isinstance(reason, RunnerError):
-                reason = f"{type(reason).__name__}: {reason}"
+                reason = f"{type(reason).__name__}: {str(reason)[:500]}"
             when = self.steps * self.contract["control"]["dt"]
             self.stopped = f"at control step {self.steps} ({when:.2f} s): {reason}"
             self.targets = self._posture.copy()
@@ -881,7 +856,8 @@ def simulate(
             _advance(control, model, data, stop.targets)
     means = np.mean(errors, axis=0) if errors else np.full(4, math.nan)
     seconds = len(actions) * control["dt"]
-    return Episode(seconds, fall, stop, *(float(mean) for mean in means), np.array(actions))
+    errors = (float(mean) for mean in means)
+    return Episode(seconds, fall, stop, *errors, actions=np.array(actions))
 
 
 def _advance(control: dict[str, Any], model: Any, data: Any, targets: np.ndarray) -> None:
