@@ -60,6 +60,7 @@ def test_a_free_run_takes_the_same_actions_for_a_whole_episode(runs, exports):
         runner.load_export(exports("quadruped")), 24.0, recorded.commands, *recorded.states[0]
     )
     assert episode.fall is None
+    assert episode.stop is None
     assert np.abs(recorded.actions).max() > 0.05
     np.testing.assert_allclose(episode.actions, recorded.actions, atol=1e-5)
 

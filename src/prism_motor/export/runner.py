@@ -817,7 +817,8 @@ def simulate(
     mujoco = _import_mujoco()
     contract, model = export.contract, export.model
     commands = np.asarray(commands)
-    if commands.ndim != 2 or commands.shape[1] != 3 or not np.isfinite(commands).all():
+    rows = commands.ndim == 2 and len(commands) > 0 and commands.shape[1] == 3
+    if not rows or not np.isfinite(commands).all():
         raise RunnerError(f"commands must be rows of three finite numbers, got {commands}.")
     control, data = contract["control"], mujoco.MjData(model)
     controller = Controller(contract, export.session, clock=lambda: data.time)
