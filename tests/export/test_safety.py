@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from prism_motor.cli import main
 from prism_motor.export import runner
 from tests.export.bound import read_contract
 
@@ -228,6 +229,23 @@ def test_an_own_source_that_fails_holds_the_robot(controller, reading, monkeypat
     assert "ZeroDivisionError: no echo" in str(stop)
     assert isinstance(stop.__cause__, ZeroDivisionError)  # a bug keeps its traceback
     np.testing.assert_array_equal(stop.targets, reading.q)
+
+
+def test_a_bug_is_shown_after_the_robot_was_held(exports, monkeypatch, capsys):
+    clock = runner.SOURCES["clock"]
+
+    def broken(controller, reading):
+        return clock(controller, reading) if controller.steps < 3 else 1 / 0
+
+    monkeypatch.setitem(runner.SOURCES, "clock", broken)
+    with pytest.raises(SystemExit) as caught:
+        main(["sim2sim", str(exports("quadruped"))])
+    assert caught.value.code == 3
+    printed = capsys.readouterr()
+    assert "stopped after 0.06 s" in printed.out
+    assert "in broken" in printed.err
+    assert "ZeroDivisionError" in printed.err.splitlines()[-1]
+    assert "prism: stopped at control step 3 (0.06 s): " in printed.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("size", [1, 3])

@@ -229,8 +229,9 @@ def act(controller, reading, command):
     try:
         targets = controller.step(reading, command)
     except runner.SafetyStop as stop:
-        targets, reach, reason = stop.targets, 0.0, str(stop)
+        targets, reach, reason, cause = stop.targets, 0.0, str(stop), stop.__cause__
         assert reason == controller.stopped
+        assert isinstance(cause, runner.RunnerError) == (before is None)  # no error but our own
         assert before in (None, controller.stopped)  # it says the first reason, for good
         np.testing.assert_array_equal(controller.follow(), targets)
     else:

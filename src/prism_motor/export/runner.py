@@ -23,6 +23,7 @@ import re
 import reprlib
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -669,7 +670,8 @@ class Controller:
     def _act(self, reading: Reading, command: np.ndarray) -> np.ndarray:
         measured = {}
         for name, (entries, low, high) in self._readable.items():
-            measured[name] = _vector("measured", name, getattr(reading, name), entries, low, high)
+            values = getattr(reading, name, None)
+            measured[name] = _vector("measured", name, values, entries, low, high)
             if name == "q":
                 self._posture = np.clip(measured["q"], self._low, self._high)
         reading = Reading(**measured)
@@ -677,8 +679,12 @@ class Controller:
         self._history = np.vstack([self._history[1:], self._frame(reading)])
         limit = self.contract["observation"]["clip"]
         seen = np.clip(self._history.reshape(1, -1), -limit, limit).astype(np.float32)
-        ((answer,),) = self.session.run(None, {self._input: seen})
-        raw = _vector("the policy's", "output", answer, self._names, -_LARGEST, _LARGEST)
+        answer = self.session.run(None, {self._input: seen})
+        try:
+            ((row,),) = answer  # one output for a batch of one
+        except (TypeError, ValueError) as error:
+            raise RunnerError(f"the policy's output is {_shown(answer)}") from error
+        raw = _vector("the policy's", "output", row, self._names, -_LARGEST, _LARGEST)
         rule = self.contract["action"]
         self.action = np.clip(raw, -rule["clip"], rule["clip"])
         start = self.reference() if rule["added_to"] == "reference" else self.default_pose
@@ -690,8 +696,7 @@ class Controller:
         frame = []
         for block in self.contract["observation"]["blocks"]:
             values = SOURCES[block["source"]](self, reading)
-            entries = [str(i) for i in range(block["size"])]
-            what = f"the observation source {block['source']!a}"
+            what, entries = f"the observation source {block['source']!a}", range(block["size"])
             checked = _vector(what, "entry", values, entries, -_LARGEST, _LARGEST)
             frame.append(block["scale"] * checked)
         return np.concatenate(frame)
@@ -736,24 +741,28 @@ _LARGEST = 1e30
 
 
 def _vector(
-    whose: str, what: str, values: Any, entries: Sequence[str], low: Any, high: Any
+    whose: str, what: str, values: Any, entries: Sequence[Any], low: Any, high: Any
 ) -> np.ndarray:
     """Return values as an array of finite numbers within limits, or raise and name the first."""
-    array = np.asarray(values)
+    try:
+        array = np.array(values)
+    except (TypeError, ValueError) as error:  # e.g. lists of unequal lengths
+        raise RunnerError(f"{whose} {what} is {_shown(values)}") from error
     if array.dtype.kind not in "fiu" or array.shape != (len(entries),):
         raise RunnerError(
             f"{whose} {what} must be {len(entries)} numbers, but it is an array of shape "
             f"{array.shape} and type {array.dtype}"
         )
-    with np.errstate(all="ignore"):
-        array = array.astype(float)
-    low, high = np.broadcast_to(low, array.shape), np.broadcast_to(high, array.shape)
-    wrong = np.flatnonzero(~((low <= array) & (array <= high)))
-    if len(wrong):
-        i = wrong[0]
+    if array.dtype != float:
+        with np.errstate(all="ignore"):
+            array = array.astype(float)
+    allowed = (low <= array) & (array <= high)
+    if not allowed.all():
+        i = int(np.argmin(allowed))
+        least, most = (np.broadcast_to(end, array.shape)[i] for end in (low, high))
         raise RunnerError(
             f"{whose} {what} of {entries[i]} is {array[i]:.6g}; it must be a number from "
-            f"{low[i]:.6g} to {high[i]:.6g}"
+            f"{least:.6g} to {most:.6g}"
         )
     return array
 
@@ -946,6 +955,9 @@ def run(
         print(f"yaw error     {episode.yaw_error:.3f} rad/s")
         print(f"mean speed    {episode.speed:.3f} m/s (commanded {episode.commanded_speed:.3f})")
     if episode.stop:
+        bug = episode.stop.__cause__
+        if bug is not None and not isinstance(bug, RunnerError):
+            traceback.print_exception(bug)
         raise episode.stop
     return episode
 
