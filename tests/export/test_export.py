@@ -1,3 +1,4 @@
+import hashlib
 import json
 import shutil
 
@@ -35,6 +36,12 @@ def test_joints_carry_their_drives(contract):
     assert [joint["damping"] for joint in joints][:6] == [2, 2, 2, 4, 2, 2]
     limits = [0.85 * effort for effort in (88, 139, 88, 139, 50, 50)] * 2
     assert [joint["torque_limit"] for joint in joints] == limits
+    assert [joint["velocity_limit"] for joint in joints] == [32, 20, 32, 20, 37, 37] * 2
+    assert [joints[i]["range"] for i in (1, 3, 7)] == [
+        [-0.5236, 2.9671],
+        [-0.087267, 2.8798],
+        [-2.9671, 0.5236],  # mirrored
+    ]
 
 
 def test_observation_layout(contract):
@@ -82,9 +89,19 @@ def test_provenance_says_which_policy_it_is(contract, runs):
     assert made["policy_sha256"] != hash_weights(policy.module.state_dict())
 
 
+def test_contract_and_files_are_bound_to_each_other(contract, exports):
+    binding = contract["binding"]
+    for key, name in (("policy_sha256", "policy.onnx"), ("model_sha256", "robot.xml")):
+        assert binding[key] == hashlib.sha256((exports("g1") / name).read_bytes()).hexdigest()
+    given = binding.pop("sha256")
+    text = json.dumps(contract, sort_keys=True, separators=(",", ":"))
+    assert given == hashlib.sha256(text.encode()).hexdigest()
+
+
 def test_the_onnx_file_carries_the_contract(contract, exports):
     model = onnx.load(exports("g1") / "policy.onnx")
     embedded = {entry.key: entry.value for entry in model.metadata_props}
+    del contract["binding"]  # which holds the hash of this very file
     assert json.loads(embedded["contract"]) == contract
     assert [entry.name for entry in model.graph.input] == ["observation"]
     assert [entry.name for entry in model.graph.output] == ["action"]

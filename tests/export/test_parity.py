@@ -60,6 +60,7 @@ def test_a_free_run_takes_the_same_actions_for_a_whole_episode(runs, exports):
         runner.load_export(exports("quadruped")), 24.0, recorded.commands, *recorded.states[0]
     )
     assert episode.fall is None
+    assert episode.stop is None
     assert np.abs(recorded.actions).max() > 0.05
     np.testing.assert_allclose(episode.actions, recorded.actions, atol=1e-5)
 
@@ -79,7 +80,7 @@ def test_a_fall_comes_at_the_same_step(runs, exports):
 def test_along_the_training_states_actions_and_targets_agree(runs, exports, preset):
     recorded = Recorded(runs(preset), seed=1)
     export = runner.load_export(exports(preset))
-    controller = runner.Controller(export.contract, export.session)
+    controller = runner.Controller(export.contract, export.session, clock=lambda: 0.0)
     hold = round(8.0 / export.contract["control"]["dt"])
     for step, (qpos, qvel) in enumerate(recorded.states):
         targets = controller.step(runner.read(qpos, qvel), recorded.commands[step // hold])
@@ -104,7 +105,7 @@ def test_with_a_zero_warm_start_physics_is_bit_equal(runs, exports):
 def test_the_warm_start_rule_is_followed(exports):
     export = runner.load_export(exports("laptop"))
     assert export.contract["control"]["zero_warm_start"]
-    export.model.opt.iterations = 1  # a solver that stops early remembers where it started
+    export.model.opt.iterations = 2  # a solver that stops early remembers where it started
     free = copy.deepcopy(export.contract)
     free["control"]["zero_warm_start"] = False
 

@@ -93,6 +93,15 @@ def test_motors_become_servos_with_the_given_gains(write):
     np.testing.assert_allclose(model.actuator_gear[:, 0], 1.0)
 
 
+def test_velocity_limits_are_given_or_unknown(write):
+    assert [joint.velocity for joint in read(write()).joints] == [None] * 3
+    assert [joint.velocity for joint in read(write(), velocity=20.0).joints] == [20.0] * 3
+    with pytest.raises(InputError, match=r"no velocity for hip_roll, knee: .*Give velocity="):
+        read(write(), velocity={"hip_pitch": 20.0})
+    with pytest.raises(InputError, match="velocity of hip_roll must be positive"):
+        read(write(), velocity=-1.0)
+
+
 def test_servos_behind_a_gear_are_read_on_the_side_of_the_joint(write):
     geared = SERVOS.replace('kp="60"', 'kp="60" gear="2"')
     joint = read(write(actuators=geared)).joints[0]

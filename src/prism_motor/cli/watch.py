@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -133,6 +134,8 @@ def sim2sim(
 ) -> None:
     """Run an exported policy in MuJoCo without any of the training code.
 
+    Exit code 3 means that the runner stopped for safety and held the joints where they were.
+
     Args:
         export: The folder written by prism export.
         seconds: Length of the episode.
@@ -144,6 +147,9 @@ def sim2sim(
 
     try:
         runner.run(export, seconds, seed, command)
+    except runner.SafetyStop as stop:
+        print(f"prism: stopped {stop}", file=sys.stderr)
+        sys.exit(runner.STOPPED)
     except runner.RunnerError as error:
         raise InputError(str(error)) from error
     except ImportError as error:

@@ -1,7 +1,7 @@
 """The contract: everything needed to run a policy on a robot, as plain data.
 
 It is written at export and read by :mod:`prism_motor.export.runner`, which knows nothing else about
-the training code. Numbers have full precision.
+the training code and says what every field may be. Numbers have full precision.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from prism_motor.locomotion.gait import Gait
 from prism_motor.locomotion.observations import frame_of
 from prism_motor.locomotion.task import CommandConfig, GaitConfig, LeggedTaskConfig, TaskConfig
 from prism_motor.sim.robots import Robot, make_robot
+from prism_motor.sim.scene import build_model
+
+POSITION_TOLERANCE = 0.2
+"""How far a joint may be measured beyond its range, rad; simulated stops give way by up to 0.13."""
+ANGULAR_VELOCITY = 35.0
+"""Largest angular velocity of a base, rad/s: what gyroscopes of 2000 degrees/s can tell."""
+LATE_STEPS = 5
+"""Control steps that may be missed before the robot holds."""
 
 
 def make_contract(task: LeggedTaskConfig, provenance: dict[str, Any]) -> dict[str, Any]:
-    """Describe a task's interface to its policy.
+    """Describe a task's interface to its policy, without the binding to the exported files.
 
     Args:
         task: The task that the policy was trained on.
@@ -29,17 +37,19 @@ def make_contract(task: LeggedTaskConfig, provenance: dict[str, Any]) -> dict[st
         "schema": SCHEMA,
         "robot": robot.name,
         "base": robot.base,
-        "joints": [
-            {
-                "name": joint.name,
-                "default": joint.default,
-                "stiffness": joint.stiffness,
-                "damping": joint.damping,
-                "torque_limit": joint.torque_limit,
-            }
-            for joint in robot.joints
-        ],
+        "joints": _joints(task, robot),
         "control": _control(task),
+        "safety": {
+            "meaning": "the runner stops and holds the joints where they are, within their ranges, "
+            "when anything is not finite, a joint is beyond its range by more than "
+            "position_tolerance (rad) or faster than its velocity_limit (rad/s), the base turns "
+            "faster than angular_velocity (rad/s), or two control steps are more than deadline (s) "
+            "apart; targets are clamped to range plus or minus torque_limit / stiffness, beyond "
+            "which they ask for no more torque; null for a limit that is not known",
+            "position_tolerance": POSITION_TOLERANCE,
+            "angular_velocity": ANGULAR_VELOCITY,
+            "deadline": LATE_STEPS * task.simulation.control_dt,
+        },
         "action": {
             "meaning": "target = start + scale * clip(policy output); start is the default pose, "
             "or the reference motion at the phase of the observation that the policy saw",
@@ -68,6 +78,25 @@ def make_contract(task: LeggedTaskConfig, provenance: dict[str, Any]) -> dict[st
         },
         "provenance": provenance,
     }
+
+
+def _joints(task: LeggedTaskConfig, robot: Robot) -> list[dict[str, Any]]:
+    model = build_model(robot, timestep=task.simulation.timestep)
+    joints = []
+    for joint in robot.joints:
+        hinge = model.joint(joint.name)
+        joints.append(
+            {
+                "name": joint.name,
+                "default": joint.default,
+                "range": [float(end) for end in hinge.range] if hinge.limited[0] else None,
+                "velocity_limit": joint.velocity,
+                "torque_limit": joint.torque_limit,
+                "stiffness": joint.stiffness,
+                "damping": joint.damping,
+            }
+        )
+    return joints
 
 
 def _control(task: LeggedTaskConfig) -> dict[str, Any]:
@@ -135,7 +164,7 @@ def _command(task: LeggedTaskConfig) -> dict[str, Any]:
         "meaning": "forward and sideways velocity in the base frame, m/s, and a heading, rad; "
         "every control step yaw rate = clip(heading_gain * wrap(heading - yaw), yaw_limit); in "
         "training planar commands up to deadband were zero and all were drawn anew from ranges "
-        "after resample_after seconds",
+        "after resample_after seconds; the runner clamps commands to ranges, unless planar zero",
         "ranges": {
             "forward": list(commands.forward),
             "sideways": list(commands.sideways),

@@ -55,7 +55,10 @@ def export_run(run: Path, out: Path | None = None, step: int | None = None) -> P
     contract = make_contract(policy.config.task, _provenance(run, policy))
     with atomic_folder(target) as temporary:
         _write(policy, contract, temporary)
-        runner.load_export(temporary)
+        try:
+            runner.load_export(temporary)
+        except runner.RunnerError as error:
+            raise InputError(f"{run} cannot be exported for a robot. {error}") from error
     return target
 
 
@@ -66,7 +69,7 @@ def _replaceable(folder: Path) -> bool:
 def _write(policy: WalkingPolicy, contract: dict[str, Any], folder: Path) -> None:
     task = policy.config.task
     inputs, _ = observation_size(task)
-    export_onnx(
+    policy_file = export_onnx(
         policy.module,
         folder / runner.POLICY,
         torch.zeros(1, inputs),
@@ -74,9 +77,11 @@ def _write(policy: WalkingPolicy, contract: dict[str, Any], folder: Path) -> Non
         output_names=["action"],
         metadata={"contract": contract},
     )
-    write_json(folder / runner.CONTRACT, contract)
-    robot = make_robot(task.robot)
-    write_text(folder / runner.MODEL, scene_xml(robot, timestep=task.simulation.timestep))
+    model_file = folder / runner.MODEL
+    write_text(model_file, scene_xml(make_robot(task.robot), timestep=task.simulation.timestep))
+    # The policy carries the contract; only then can the contract name the policy's file.
+    bound = runner.bind(contract, policy_file.read_bytes(), model_file.read_bytes())
+    write_json(folder / runner.CONTRACT, bound)
     shutil.copyfile(runner.__file__, folder / "runner.py")
 
 

@@ -32,6 +32,7 @@ def read_robot(
     stiffness: PerJoint | None,
     damping: PerJoint | None,
     effort: PerJoint | None,
+    velocity: PerJoint | None,
     mirror: Mapping[str, str] | None,
 ) -> Robot:
     """Read and check a model; see :meth:`prism_motor.sim.robots.Robot.from_mjcf`."""
@@ -51,11 +52,12 @@ def read_robot(
     kp = gains.resolve("stiffness", stiffness)
     kd = gains.resolve("damping", damping)
     limit = gains.resolve("effort", effort)
+    speed = {} if velocity is None else gains.resolve("velocity", velocity)
     order, signs = _read_mirror(driven, mirror, feet, path)
     start = {joint: float(model.qpos0[model.joint(joint).qposadr[0]]) for joint in hinges}
     robot = Robot(
         name=name,
-        joints=tuple(JointSpec(j, pose[j], kp[j], kd[j], limit[j]) for j in driven),
+        joints=tuple(JointSpec(j, pose[j], kp[j], kd[j], limit[j], speed.get(j)) for j in driven),
         base=base,
         feet=feet,
         foot_offset=0.0,
@@ -193,7 +195,7 @@ class _Gains:
 
     def __init__(self, model: Any, joints: list[str], path: Path) -> None:
         self.joints, self.path = joints, path
-        self.found: dict[str, dict[str, float]] = {"stiffness": {}, "damping": {}, "effort": {}}
+        self.found: dict[str, dict[str, float]] = {what: {} for what in _EXAMPLES}
         self.motors: set[str] = set()
         for i in range(model.nu):
             self._read(model, i)
@@ -241,7 +243,7 @@ class _Gains:
         if missing:
             motors = [joint for joint in missing if joint in self.motors]
             why = "the model has none"
-            if what != "effort" and motors:
+            if what in ("stiffness", "damping") and motors:
                 why = f"{', '.join(motors)} {'has a motor' if len(motors) == 1 else 'have motors'}"
                 why += ", but a policy sets joint angles that a position servo follows"
             raise InputError(
@@ -256,7 +258,7 @@ class _Gains:
         return values
 
 
-_EXAMPLES = {"stiffness": "40.0", "damping": "1.0", "effort": "30.0"}
+_EXAMPLES = {"stiffness": "40.0", "damping": "1.0", "effort": "30.0", "velocity": "20.0"}
 
 
 def _read_mirror(

@@ -1,9 +1,9 @@
 """Unitree G1 with twelve leg joints; waist and arms are locked in a natural pose.
 
-Kinematics, masses, inertias, joint ranges and torque limits are facts of Unitree's published model
-(BSD-3-Clause, see NOTICE). Geometry is ours: four small spheres under each foot, a few primitives
-on the trunk, no self-collision. The left leg is the model; the right one is its exact mirror image,
-so that mirrored motions are equally good motions.
+Kinematics, masses, inertias, joint ranges, torque and velocity limits are facts of Unitree's
+published model (BSD-3-Clause, see NOTICE). Geometry is ours: four small spheres under each foot, a
+few primitives on the trunk, no self-collision. The left leg is the model; the right one is its
+exact mirror image, so that mirrored motions are equally good motions.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ _PELVIS = {
 }
 """Pelvis with the locked torso, head and arms."""
 
-# name: default angle, stiffness, damping, effort
+# name: default angle, stiffness, damping, effort, velocity
 _DRIVES = {
-    "hip_pitch": (-0.1, 100.0, 2.0, 88.0),
-    "hip_roll": (0.0, 100.0, 2.0, 139.0),
-    "hip_yaw": (0.0, 100.0, 2.0, 88.0),
-    "knee": (0.3, 150.0, 4.0, 139.0),
-    "ankle_pitch": (-0.2, 40.0, 2.0, 50.0),
-    "ankle_roll": (0.0, 40.0, 2.0, 50.0),
+    "hip_pitch": (-0.1, 100.0, 2.0, 88.0, 32.0),
+    "hip_roll": (0.0, 100.0, 2.0, 139.0, 20.0),
+    "hip_yaw": (0.0, 100.0, 2.0, 88.0, 32.0),
+    "knee": (0.3, 150.0, 4.0, 139.0, 20.0),
+    "ankle_pitch": (-0.2, 40.0, 2.0, 50.0, 37.0),
+    "ankle_roll": (0.0, 40.0, 2.0, 50.0, 37.0),
 }
 
 _SOLE = ((-0.05, 0.025), (-0.05, -0.025), (0.12, 0.03), (0.12, -0.03))

@@ -30,11 +30,11 @@ _LEGS = {
     "rear_right": (-1, -1),
 }
 
-# name: default angle, stiffness, damping, effort
+# name: default angle, stiffness, damping, effort, velocity
 _DRIVES = {
-    "hip_roll": (0.0, 50.0, 1.2, 24.0),
-    "hip_pitch": (0.75, 50.0, 1.2, 24.0),
-    "knee": (-1.5, 60.0, 1.5, 36.0),
+    "hip_roll": (0.0, 50.0, 1.2, 24.0, 30.0),
+    "hip_pitch": (0.75, 50.0, 1.2, 24.0, 30.0),
+    "knee": (-1.5, 60.0, 1.5, 36.0, 30.0),
 }
 
 _RANGES = {"hip_roll": (-0.7, 0.7), "hip_pitch": (-1.0, 2.6), "knee": (-2.7, -0.5)}

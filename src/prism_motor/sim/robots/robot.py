@@ -29,6 +29,8 @@ class JointSpec:
     """Derivative gain, N m s/rad."""
     effort: float
     """Torque limit of the motor, N m."""
+    velocity: float | None = None
+    """Velocity limit of the motor, rad/s; ``None`` if unknown. Simulations do not apply it."""
 
     @property
     def torque_limit(self) -> float:
@@ -83,6 +85,7 @@ class Robot:
         stiffness: PerJoint | None = None,
         damping: PerJoint | None = None,
         effort: PerJoint | None = None,
+        velocity: PerJoint | None = None,
         mirror: Mapping[str, str] | None = None,
     ) -> Robot:
         """Read a robot from any MJCF file.
@@ -105,6 +108,8 @@ class Robot:
             damping: Derivative gain, N m s/rad; likewise.
             effort: Torque limit of the motors, N m; by default that of the model's actuators. The
                 controller uses up to 85 % of it.
+            velocity: Velocity limit of the motors, rad/s, which models do not have; an exported
+                policy stops where a joint is faster. Unknown by default.
             mirror: What each joint maps to under left-right mirroring, with ``-`` before the name
                 if the angle changes sign: ``{"left_knee": "right_knee", "waist": "-waist"}``.
         """
@@ -113,7 +118,7 @@ class Robot:
         return read_robot(
             Path(path), name=name, feet=tuple(feet), base=base, knees=tuple(knees), joints=joints,
             default_pose=default_pose, stiffness=stiffness, damping=damping, effort=effort,
-            mirror=mirror,
+            velocity=velocity, mirror=mirror,
         )  # fmt: skip
 
     @property
