@@ -29,6 +29,7 @@ class Client:
             subprotocols=[f"viser-v{viser.__version__}"],
             additional_headers={"Origin": origin} if origin else {},
             max_size=None,
+            close_timeout=0.2,  # nobody reads the images that are still on their way
             proxy=None,
         )
 

@@ -13,11 +13,13 @@ from prism_motor._checks import InputError, PrismError
 from prism_motor.domains import Domain, domain_of
 from prism_motor.reporting import PLAIN, Execution, ReportSpec
 from prism_motor.runs import RunError, to_dict
+from prism_motor.runs.boundary import Boundary
 from prism_motor.runs.layout import (
     CAMPAIGN,
     CHECKPOINTS,
     CONFIG,
     EVALUATIONS,
+    METRICS,
     PROVENANCE,
     walk_runs,
 )
@@ -152,19 +154,21 @@ def collect(root: str | Path) -> RunCollection:
     runs: list[RunRecord] = []
     problems: list[str] = []
     plans: list[CampaignPlan] = []
-    for place, is_run in walk_runs(folder):
-        if (place / CAMPAIGN).is_file():
+    boundary = Boundary(folder)
+    for place, is_run in walk_runs(folder, boundary):
+        if (place / CAMPAIGN).is_file() and boundary.holds(place / CAMPAIGN):
             plans += _read_plan(place, problems)
         if not is_run:
             continue
         name = place.relative_to(folder).as_posix()
         try:
-            run = _read_run(place, folder.resolve().name if name == "." else name)
+            run = _read_run(place, folder.resolve().name if name == "." else name, boundary)
         except RunError as error:
             problems.append(str(error))
             continue
         runs.append(run)
         problems += run.notes
+    problems += boundary.notes
     problems += [note for plan in plans if (note := plan.note(runs))]
     return RunCollection(folder, tuple(runs), tuple(problems), tuple(plans))
 
@@ -182,7 +186,7 @@ def _read_plan(folder: Path, problems: list[str]) -> list[CampaignPlan]:
         return []
 
 
-def _read_run(folder: Path, name: str) -> RunRecord:
+def _read_run(folder: Path, name: str, boundary: Boundary) -> RunRecord:
     from prism_motor.runs import Run
 
     # Check that its settings can be read by this version and with the loaded plugins.
@@ -202,9 +206,11 @@ def _read_run(folder: Path, name: str) -> RunRecord:
     # Find its progress; archived records have no checkpoints, only evaluations and metrics.
     run = Run(folder, data)
     notes: list[str] = []
-    found = _read_evaluations(folder, name, domain.reporting, notes)
-    metrics = tuple(row for row in run.metrics() if isinstance(row, dict))
-    steps = run.steps()
+    stored = filter(boundary.holds, (folder / EVALUATIONS).glob("*.json"))
+    found = _read_evaluations(sorted(stored), name, domain.reporting, notes)
+    rows = run.metrics() if boundary.holds(folder / METRICS) else []
+    metrics = tuple(row for row in rows if isinstance(row, dict))
+    steps = [step for step in run.steps() if boundary.holds(_marker(folder, step))]
     updates = steps[-1] if steps else max([0, *(one.checkpoint for one in found)])
     if not steps and not found:
         updates = int(metrics[-1].get("update", 0)) if metrics else 0
@@ -225,13 +231,13 @@ def _read_run(folder: Path, name: str) -> RunRecord:
 
 
 def _read_evaluations(
-    folder: Path, name: str, spec: ReportSpec, notes: list[str]
+    files: Sequence[Path], name: str, spec: ReportSpec, notes: list[str]
 ) -> list[StoredEvaluation]:
     """Read the valid files and add a note for each of the others."""
     from prism_motor.train.evaluations import SCHEMA
 
     found = []
-    for file in sorted((folder / EVALUATIONS).glob("*.json")):
+    for file in files:
         data = read_json(file)
         try:
             if data is None:
@@ -290,13 +296,17 @@ def _checkpoint_hash(folder: Path, step: int, name: str, notes: list[str]) -> st
     """Return the SHA-256 of a checkpoint's tensors from its marker."""
     from prism_motor.runs.checkpoints import SCHEMA
 
-    marker = read_json(folder / CHECKPOINTS / f"{step:08d}" / "complete.json") or {}
+    marker = read_json(_marker(folder, step)) or {}
     if marker.get("schema") != SCHEMA:
         notes.append(
             f"{name}: checkpoint {step} has layout version {marker.get('schema')}, this prism "
             f"reads {SCHEMA}."
         )
     return marker.get("files", {}).get("tensors.safetensors", {}).get("sha256")
+
+
+def _marker(folder: Path, step: int) -> Path:
+    return folder / CHECKPOINTS / f"{step:08d}" / "complete.json"
 
 
 def read_json(file: Path) -> dict[str, Any] | None:
