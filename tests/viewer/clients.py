@@ -1,11 +1,14 @@
 """Clients of the viewer without a browser: they send whatever they like."""
 
+import contextlib
 import socket
+import threading
 import time
 from urllib.parse import urlsplit
 
 import msgspec
 import viser
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 CAMERA = {
@@ -29,15 +32,24 @@ class Client:
             subprotocols=[f"viser-v{viser.__version__}"],
             additional_headers={"Origin": origin} if origin else {},
             max_size=None,
-            close_timeout=0.2,  # nobody reads the images that are still on their way
             proxy=None,
         )
+        self.received = 0
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self):
+        """Take all images, as a browser does; the server gives up on those who do not."""
+        with contextlib.suppress(ConnectionClosed):
+            for image in self.connection:
+                self.received += len(image)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.connection.close()
+        self._reader.join()
 
     def send(self, message):
         """Send a message as a browser would pack it; bytes and text go as they are."""

@@ -15,8 +15,8 @@ from typing import IO
 
 from prism_motor._checks import InputError
 
-LARGEST = 50_000_000_000
-"""Bytes that an archive may unpack to; LIBERO's assets have about a gigabyte."""
+LARGEST = 20_000_000_000
+"""Bytes that an archive may unpack to; LIBERO's assets have less than a gigabyte."""
 _MOST = 1_000_000
 """Number of files that an archive may have."""
 _NO_FILE = "is a link or a device, not a file"
