@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from prism_motor._checks import InputError
 from prism_motor.cli import main
+from prism_motor.manipulation.demonstrations.recording import load_demonstration
 from prism_motor.manipulation.suites.libero.archives import unpack
 from prism_motor.manipulation.suites.libero.states import StatesError, read_states
 from prism_motor.report.markdown import escape
@@ -215,6 +216,20 @@ def test_no_pickle_is_run(tmp_path):
             continue
         assert isinstance(found, np.ndarray)
         assert found.ndim == 2
+    assert not trace.exists()
+
+
+def test_no_demonstration_is_unpickled(tmp_path):
+    trace, file = tmp_path / "trace", tmp_path / "a.npz"
+    np.savez(file, states=np.array([Harm(trace)], dtype=object))
+    whole = file.read_bytes()
+    np.savez(file, states=np.zeros((2, 3)), objects=np.zeros((2, 3)), actions=np.zeros((2, 3)))
+    good = file.read_bytes()
+    rng = random.Random(1)
+    for data in [whole, *(mutate(rng.choice([whole, good]), rng) for _ in range(cases(100, 2000)))]:
+        file.write_bytes(data)
+        with contextlib.suppress(InputError):
+            load_demonstration(file)
     assert not trace.exists()
 
 

@@ -81,6 +81,8 @@ def test_pages_need_the_token_too(app):
     ):
         assert get(app, f"/?{token(app)}", Host=host)[0] == 403
     assert get(app, f"/../../etc/passwd?{token(app)}")[0] == 404
+    assert get(app, f"//[x?{token(app)}")[0] == 404
+    assert get(app, "//[x?token=%ff&&;=")[0] == 403
     status, _, page = get(app, f"/index.html?{token(app)}")
     assert status == 200
     assert b"<html" in page

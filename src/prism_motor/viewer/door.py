@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import websockets.asyncio.server
 from websockets.asyncio.server import ServerConnection
@@ -111,12 +111,12 @@ class Door:
         """Refuse a request, lead it to the page with our websocket, or pass it on to viser."""
         if why := self.refusal(request):
             return connection.respond(http.HTTPStatus.FORBIDDEN, f"{why}\n")
-        address = urlsplit(request.path)
-        if "Upgrade" in request.headers or address.path != "/":
-            return serve_page(connection, replace(request, path=address.path))
+        path, _, query = request.path.partition("?")
+        if "Upgrade" in request.headers or path != "/":
+            return serve_page(connection, replace(request, path=path))
         # The page connects to the address in its query, and by default to one without the token.
         websocket = f"ws://{request.headers['Host']}/?token={self.token}"
-        if parse_qs(address.query).get("websocket") != [websocket]:
+        if parse_qs(query).get("websocket") != [websocket]:
             response = connection.respond(http.HTTPStatus.FOUND, "")
             response.headers["Location"] = f"/?token={self.token}&websocket={websocket}"
         else:
@@ -133,7 +133,7 @@ class Door:
             return "The viewer is not served under this name."
         if origin is None or (origin and origin != f"http://{host}"):
             return "The viewer cannot be used from other pages."
-        given = parse_qs(urlsplit(request.path).query).get("token", [""])
+        given = parse_qs(request.path.partition("?")[2]).get("token", [""])
         if len(given) != 1 or not secrets.compare_digest(given[0].encode(), self.token.encode()):
             return "Open the whole address that prism play has printed, with its token."
         return ""
