@@ -149,6 +149,22 @@ def test_equal_runs_of_other_campaigns_are_found_and_copied(trained, tmp_path):
     ).read_text()
 
 
+def test_runs_behind_links_are_not_taken_over(trained, tmp_path):
+    first = plan(tmp_path / "other")[0]
+    reused = tmp_path / "reused"
+    reused.mkdir()
+    (reused / "mlp-1").symlink_to(trained / "mlp-1")
+    assert find_equal(first, [reused]) is None
+    assert find_equal(first, [reused / "mlp-1"]) == reused / "mlp-1"  # given as it is
+    copy = tmp_path / "copy" / "mlp-1"
+    copy_run(trained / "mlp-1", copy)
+    (copy / "metrics.jsonl").unlink()
+    (copy / "metrics.jsonl").symlink_to(trained / "mlp-1" / "metrics.jsonl")
+    with pytest.raises(CampaignError, match=r"metrics.jsonl is left out: it is a link"):
+        copy_run(copy, first.path)
+    assert not first.path.exists()
+
+
 @pytest.mark.parametrize(
     ("arms", "given", "reference"),
     [

@@ -104,6 +104,13 @@ def test_markdown_holds_no_tags_of_others(finished):
     assert escape("p < 0.001, a <b> and </b>") == "p < 0.001, a &lt;b> and &lt;/b>"
 
 
+def test_markdown_holds_no_links_of_others():
+    assert escape("0.13 [0.11, 0.15] (n = 3)") == "0.13 [0.11, 0.15] (n = 3)"
+    assert escape("![x](http://a/b.png)") == "![x\\](http://a/b.png)"
+    assert escape("[x][y] and [y]: http://a") == "[x\\][y] and [y\\]: http://a"
+    assert escape("one\r\n\n# two\u2028three") == "one # two three"
+
+
 def test_page_says_what_the_numbers_show(finished):
     _, report = finished
     text = Page(report.page.read_text()).text

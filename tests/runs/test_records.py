@@ -60,7 +60,8 @@ def test_a_campaign_keeps_its_tree_without_tuning_runs_and_logs(tmp_path):
     for name in ("logs/prism-1.log", "analysis/probe/probe.json", "analysis/probe/windows.npz"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("{}")
-    names = write_records(root, tmp_path / "kept")
+    names, left_out = write_records(root, tmp_path / "kept")
+    assert left_out == []
     assert sorted(names) == ["prism-1", "variant/mlp-1"]
     kept = {file.relative_to(tmp_path / "kept").as_posix() for file in
             (tmp_path / "kept").rglob("*") if file.is_file()}  # fmt: skip
@@ -107,3 +108,33 @@ def test_records_of_runs_from_before_updates_were_called_so(tmp_path):
     file.write_text(file.read_text().replace('"update"', '"iteration"'))
     write_record(run, tmp_path / "record")
     assert [row["update"] for row in Run.open(tmp_path / "record").metrics()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("provenance.json", "[]", "holds no object"),
+        ("provenance.json", "{", "damaged"),
+        ("evaluations/a.json", "{}", "not an evaluation"),
+        ("evaluations/a.json", '{"provenance": {}, "episodes": [NaN]}', "NaN, which is no number"),
+        ("evaluations/a.json", '{"provenance": 1, "episodes": []}', "not an evaluation"),
+        ("evaluations/a.json", "\\udcff", "damaged"),
+    ],
+)
+def test_damaged_files_are_named(file, text, words, tmp_path, capsys):
+    run = make_run(tmp_path / "runs/one")
+    (run.path / "evaluations").mkdir(exist_ok=True)
+    (run.path / file).write_text(text)
+    with pytest.raises(SystemExit) as stopped:
+        main(["archive", str(tmp_path / "runs"), "--out", str(tmp_path / "kept")])
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert file in said
+
+
+def test_provenance_without_a_command_is_kept_as_it_is(tmp_path):
+    run = make_run(tmp_path / "run")
+    (run.path / "provenance.json").write_text('{"prism": "0.1"}')
+    write_record(run, tmp_path / "record")
+    assert json.loads((tmp_path / "record" / "provenance.json").read_text())["prism"] == "0.1"

@@ -36,3 +36,13 @@ def test_servos_and_sensors_follow_from_the_robot():
     names = [model.sensor(i).name for i in range(model.nsensor)]
     assert names[:5] == [*(f"{foot}_force" for foot in robot.feet), "trunk_force"]
     assert f"{robot.knees[0]}_position" in names
+
+
+def test_warnings_of_mujoco_are_logged_and_leave_no_file(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    model = build_model(make_robot("quadruped"), timestep=0.005)
+    data = mujoco.MjData(model)
+    data.qvel[0] = np.nan
+    mujoco.mj_step(model, data)
+    assert "The simulation is unstable" in caplog.text
+    assert list(tmp_path.iterdir()) == []

@@ -1,8 +1,10 @@
+import threading
 from pathlib import Path
 
 import pytest
 
 from prism_motor.runs.shipped import shipped_names
+from prism_motor.viewer.app import App
 from prism_motor.viewer.loading import load_walkers
 from prism_motor.viewer.session import Session
 
@@ -29,3 +31,15 @@ def make_session(cast):
         return Session(walkers, command)
 
     return make
+
+
+@pytest.fixture
+def app(make_session, cast):
+    """The viewer of both policies, running."""
+    app = App(make_session(0, 1), [top for _, top in cast], port=0)
+    thread = threading.Thread(target=app.run)
+    thread.start()
+    yield app
+    assert thread.is_alive()
+    app.stop()
+    thread.join()

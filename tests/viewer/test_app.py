@@ -40,7 +40,7 @@ def test_the_app_walks_in_real_time_on_loopback_alone(make_session, cast):
     session = make_session(0, 1)
     app = App(session, [top for _, top in cast], port=0)
     try:
-        assert app.url == f"http://127.0.0.1:{app.port}"
+        assert app.url.startswith(f"http://127.0.0.1:{app.port}/?token=")
         assert reachable("127.0.0.1", app.port)
         if sys.platform == "linux":  # there, all of 127.* is this machine
             assert not reachable("127.0.0.2", app.port)
@@ -71,7 +71,14 @@ def test_the_command_says_where_to_look(cast, taken, capsys):
     [
         (["nowhere"], "No run found at nowhere"),
         (["a", "b", "c"], "One or two policies"),
-        (["g1-prism", "--seconds", "0"], "seconds must be above 0"),
+        (["g1-prism", "--seconds", "0"], "--seconds must be a number from 0.01 to 86400, got 0"),
+        (["g1-prism", "--seconds", "nan"], "got nan"),
+        (["g1-prism", "--seconds", "inf"], "got inf"),
+        (["g1-prism", "--command", "nan", "0", "0"], "--command must be a number from -100"),
+        (["g1-prism", "--command", "0", "1e300", "0"], "got 1e+300"),
+        (["g1-prism", "--port", "-1"], "from 0 to 65535"),
+        (["g1-prism", "--host", ""], "host is empty"),
+        (["g1-prism", "--host", "a..b"], "Cannot listen on a..b"),
         (["g1-prism", "--host", "192.0.2.1"], "Cannot listen on 192.0.2.1"),
     ],
 )

@@ -4,10 +4,13 @@ import io
 import shutil
 import threading
 import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import imageio.v3 as imageio
 import numpy as np
 import pytest
+import viser
 
 from prism_motor.viewer.app import App
 
@@ -27,7 +30,8 @@ def page():
             executable_path=chromium, args=["--no-sandbox", "--ignore-gpu-blocklist", *WEBGL]
         )
         # Small, because software draws every pixel; wide enough for both panels at the sides.
-        page = browser.new_page(viewport={"width": 1000, "height": 420})
+        context = browser.new_context(viewport={"width": 1000, "height": 420})
+        page = context.new_page()
         page.set_default_timeout(1000 * PATIENCE)
         yield page
         browser.close()
@@ -98,3 +102,53 @@ def test_the_robot_walks_as_it_is_told(app, page):
     page.wait_for_timeout(300)
     assert session.time == stopped
     assert errors == []
+
+
+CONNECT = """
+address => new Promise(resolve => {
+    const socket = new WebSocket(address, ["viser-v%s"]);
+    socket.binaryType = "arraybuffer";
+    socket.onmessage = message => resolve("a scene of " + message.data.byteLength + " bytes");
+    socket.onclose = closing => resolve("refused");
+})
+"""
+"""Try to connect to the viewer from within a page."""
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """The address of another server on this machine, whose pages are somebody else's."""
+    (tmp_path / "index.html").write_text("<p>somebody else's page</p>")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.slow
+def test_the_viewer_is_for_its_own_page_alone(app, page, elsewhere):
+    connect = CONNECT % viser.__version__
+    websocket = app.url.replace("http:", "ws:")
+    bare = app.url.split("?")[0]
+
+    # The printed address works, again after a reload and in a second tab.
+    page.goto(app.url)
+    page.get_by_text("g1-prism").first.wait_for()
+    page.reload()
+    page.get_by_text("g1-prism").first.wait_for()
+    second = page.context.new_page()
+    second.goto(app.url)
+    second.get_by_text("g1-prism").first.wait_for()
+    assert page.evaluate(connect, websocket).startswith("a scene of")
+
+    # Without its token there is no page, not even where the whole address was opened before.
+    assert second.goto(bare).status == 403
+    assert second.evaluate(connect, bare.replace("http:", "ws:")) == "refused"
+
+    # Another page gets nowhere, with or without the token.
+    second.goto(elsewhere)
+    assert second.evaluate(connect, bare.replace("http:", "ws:")) == "refused"
+    assert second.evaluate(connect, websocket) == "refused"

@@ -15,6 +15,7 @@ from prism_motor._checks import PrismError, check_choice
 from prism_motor.campaigns.config import Campaign, CampaignError, read_campaign
 from prism_motor.runs import to_dict
 from prism_motor.runs.atomic import atomic_folder, write_json
+from prism_motor.runs.boundary import Boundary
 from prism_motor.runs.checkpoints import checkpoint_steps
 from prism_motor.runs.layout import (
     CAMPAIGN,
@@ -99,7 +100,7 @@ def write_record(campaign: Campaign, folder: Path) -> None:
 def find_equal(run: PlannedRun, folders: Sequence[Path]) -> Path | None:
     """Return a finished run with exactly the same settings, including arm and seed."""
     for folder in folders:
-        for file in sorted(folder.rglob(CONFIG)):
+        for file in sorted(filter(Boundary(folder).holds, folder.rglob(CONFIG))):
             if _is_equal(run, file.parent):
                 return file.parent
     return None
@@ -118,6 +119,12 @@ def _is_equal(run: PlannedRun, path: Path) -> bool:
 
 def copy_run(source: Path, target: Path) -> None:
     """Copy the essential files of a run atomically, with its provenance."""
+    boundary = Boundary(source)
+    for path in source.rglob("*"):
+        if path.relative_to(source).parts[0] in _COPIED and not boundary.holds(path):
+            raise CampaignError(
+                f"{source} is not taken over: {boundary.notes[0]} Put the file itself in its place."
+            )
     with atomic_folder(target) as temporary:
         for name in _COPIED:
             if (source / name).is_dir():

@@ -44,8 +44,10 @@ def archive(folder: Positional[Path], out: Path) -> None:
     """
     from prism_motor.runs.records import write_records
 
-    names = write_records(folder, out)
+    names, left_out = write_records(folder, out)
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+    for note in left_out:
+        print(note)
     print(f"{out}: {count(len(names), 'run')}, {size / 1e6:.1f} MB. Next: prism report {out}")
 
 

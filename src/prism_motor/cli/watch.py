@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
-from prism_motor._checks import InputError
+from prism_motor._checks import InputError, check_number
 from prism_motor._console import Progress
 from prism_motor._extras import missing_extra
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from prism_motor.locomotion.video import WalkingVideo
+
+_DAY = 86_400.0
+_FASTEST = 100.0
+"""Largest number in a command, m/s or rad/s."""
 
 SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 """Default policies to play: a plain and a polynomial one of equal size."""
@@ -36,7 +40,8 @@ def play(
         runs: One or two run folders or names of shipped policies; default: the shipped pair.
         command: Forward and sideways velocity (m/s) and yaw rate (rad/s) to start with, or task
             for commands as in training.
-        host: Address to listen on; the default is reachable only from this machine.
+        host: Address to listen on; the default is reachable only from this machine. Whoever can
+            reach it also needs the token in the printed address.
         port: Port to listen on; the next free one if it is taken.
         seconds: Stop after this time; default: run until Ctrl-C.
         primitives: Draw simple shapes even if a package with meshes of the robot is installed.
@@ -45,8 +50,7 @@ def play(
     from prism_motor.viewer.loading import load_walkers
     from prism_motor.viewer.session import Session
 
-    if seconds is not None and seconds <= 0:
-        raise InputError(f"seconds must be above 0, got {seconds}.")
+    _check(command, seconds)
     free = find_port(host, port)
     walkers, products = zip(*load_walkers(runs or _shipped()), strict=True)
     session = Session(walkers, None if command == "task" else command)
@@ -54,11 +58,27 @@ def play(
     taken = f" (port {port} is in use)" if port not in (0, app.port) else ""
     try:
         print(f"Open {app.url} in a browser{taken}; stop with Ctrl-C.", flush=True)
+        if app.public_url:
+            print(
+                f"Other machines can reach it, but only with the token: {app.public_url}",
+                flush=True,
+            )
         app.run(seconds)
     except KeyboardInterrupt:
         print()
     finally:
         app.stop()
+
+
+def _check(
+    command: tuple[float, ...] | str | None, seconds: float | None = None, seed: int = 0
+) -> None:
+    """Raise unless all numbers are in their range."""
+    if seconds is not None:
+        check_number("--seconds", seconds, 0.01, _DAY)
+    check_number("--seed", seed, 0, 2**32 - 1)
+    for number in command if isinstance(command, tuple) else ():
+        check_number("Every number of --command", number, -_FASTEST, _FASTEST)
 
 
 def _shipped() -> tuple[Path, ...]:
@@ -106,6 +126,7 @@ def video(
     from prism_motor.runs.shipped import writable
     from prism_motor.sim.video_files import check_file, write_video
 
+    _check(command, seconds, seed)
     chosen = None if command == "random" else command
     config = VideoConfig(seconds, chosen, condition, width, height, seed, primitives)
     policy = load_policy(run, checkpoint)
@@ -145,6 +166,7 @@ def sim2sim(
     """
     from prism_motor.export import runner
 
+    _check(command, seconds, seed)
     try:
         runner.run(export, seconds, seed, command)
     except runner.SafetyStop as stop:

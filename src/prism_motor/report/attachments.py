@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prism_motor.report.tables import MISSING, Cell, Table
+from prism_motor.runs.boundary import Boundary
 from prism_motor.runs.layout import ANALYSIS, VIDEOS
 
 if TYPE_CHECKING:
@@ -68,7 +69,12 @@ class AttachmentBudget:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.left = TOTAL_LIMIT
-        self.notes: list[str] = []
+        self._boundary = Boundary(root)
+        self.notes = self._boundary.notes
+
+    def holds(self, file: Path) -> bool:
+        """Return whether a file lies in the folder that the report is about, or note it."""
+        return self._boundary.holds(file)
 
     def take(self, file: Path, kind: str) -> Attachment | None:
         """Return a file as an attachment, or note why it is left out."""
@@ -94,7 +100,9 @@ def find_videos(
     found = []
     for run in runs:
         files = [
-            f for f in sorted((run.path / VIDEOS).glob("*")) if f.suffix.lower() in VIDEO_KINDS
+            file
+            for file in sorted((run.path / VIDEOS).glob("*"))
+            if budget.holds(file) and file.suffix.lower() in VIDEO_KINDS
         ]
         hidden = len(files) - VIDEOS_PER_RUN
         if hidden > 0:
@@ -115,14 +123,18 @@ def find_analyses(
         analysis
         for place, source in places
         for folder in sorted((place / ANALYSIS).glob("*"))
-        if folder.is_dir()
+        if budget.holds(folder) and folder.is_dir()
         for analysis in _read_folder(folder, source, budget)
     ]
 
 
 def _read_folder(folder: Path, source: str, budget: AttachmentBudget) -> Iterator[AttachedAnalysis]:
     """Yield one analysis per JSON file; figures belong to the file whose name they start with."""
-    files = [f for f in sorted(folder.glob("*")) if f.is_file() and not f.name.startswith(".")]
+    files = [
+        file
+        for file in sorted(folder.glob("*"))
+        if budget.holds(file) and file.is_file() and not file.name.startswith(".")
+    ]
     records = [f for f in files if f.suffix == ".json" and _read(f, budget) is not None]
     images = [f for f in files if f.suffix.lower() in IMAGES]
     if not records and images:

@@ -21,6 +21,7 @@ from prism_motor.report.tables import (
 from prism_motor.runs.layout import TUNING
 
 if TYPE_CHECKING:
+    from prism_motor.report.attachments import AttachmentBudget
     from prism_motor.report.collect import CampaignPlan, RunRecord
     from prism_motor.report.results import SectionResults
     from prism_motor.statistics.claims import Claim
@@ -191,10 +192,12 @@ def _hash(value: str | None) -> Cell:
     return blank() if value is None else Cell(value[:12], full=value)
 
 
-def tuning_tables(plans: Sequence[CampaignPlan]) -> list[Table]:
+def tuning_tables(plans: Sequence[CampaignPlan], budget: AttachmentBudget) -> list[Table]:
     """Return one table per campaign that tuned its arms before the comparison."""
     tables = []
     for plan in plans:
+        if not budget.holds(plan.folder / TUNING):
+            continue
         try:
             data = json.loads((plan.folder / TUNING).read_text())
             tables.append(_tuning_table(data, plan))

@@ -13,11 +13,13 @@ from prism_motor._checks import InputError, PrismError
 from prism_motor.domains import Domain, domain_of
 from prism_motor.reporting import PLAIN, Execution, ReportSpec
 from prism_motor.runs import CheckpointError, RunError, to_dict
+from prism_motor.runs.boundary import Boundary
 from prism_motor.runs.layout import (
     CAMPAIGN,
     CHECKPOINTS,
     CONFIG,
     EVALUATIONS,
+    METRICS,
     PROVENANCE,
     walk_runs,
 )
@@ -156,19 +158,21 @@ def collect(root: str | Path) -> RunCollection:
     runs: list[RunRecord] = []
     problems: list[str] = []
     plans: list[CampaignPlan] = []
-    for place, is_run in walk_runs(folder):
-        if (place / CAMPAIGN).is_file():
+    boundary = Boundary(folder)
+    for place, is_run in walk_runs(folder, boundary):
+        if (place / CAMPAIGN).is_file() and boundary.holds(place / CAMPAIGN):
             plans += _read_plan(place, problems)
         if not is_run:
             continue
         name = place.relative_to(folder).as_posix()
         try:
-            run = _read_run(place, folder.resolve().name if name == "." else name)
+            run = _read_run(place, folder.resolve().name if name == "." else name, boundary)
         except RunError as error:
             problems.append(str(error))
             continue
         runs.append(run)
         problems += run.notes
+    problems += boundary.notes
     problems += [note for plan in plans if (note := plan.note(runs))]
     return RunCollection(folder, tuple(runs), tuple(problems), tuple(plans))
 
@@ -186,7 +190,7 @@ def _read_plan(folder: Path, problems: list[str]) -> list[CampaignPlan]:
         return []
 
 
-def _read_run(folder: Path, name: str) -> RunRecord:
+def _read_run(folder: Path, name: str, boundary: Boundary) -> RunRecord:
     from prism_motor.runs import Run
 
     # Check that its settings can be read by this version and with the loaded plugins.
@@ -209,9 +213,10 @@ def _read_run(folder: Path, name: str) -> RunRecord:
     # Find its progress; archived records have no checkpoints, only evaluations and metrics.
     run = Run(folder, data)
     notes = [f"{name}: {problem}." for problem in state.problems if EVALUATIONS not in problem]
-    found = _read_evaluations(folder, name, domain.reporting, notes)
-    metrics = tuple(run.metrics())
-    steps = run.steps()
+    stored = filter(boundary.holds, (folder / EVALUATIONS).glob("*.json"))
+    found = _read_evaluations(sorted(stored), name, domain.reporting, notes)
+    metrics = tuple(run.metrics() if boundary.holds(folder / METRICS) else ())
+    steps = [step for step in run.steps() if boundary.holds(run.checkpoint_folder(step))]
     updates = steps[-1] if steps else max([0, *(one.checkpoint for one in found)])
     if not steps and not found:
         updates = int(metrics[-1].get("update", 0)) if metrics else 0
@@ -233,13 +238,13 @@ def _read_run(folder: Path, name: str) -> RunRecord:
 
 
 def _read_evaluations(
-    folder: Path, name: str, spec: ReportSpec, notes: list[str]
+    files: Sequence[Path], name: str, spec: ReportSpec, notes: list[str]
 ) -> list[StoredEvaluation]:
     """Read the valid files and add a note for each of the others."""
     from prism_motor.train.evaluations import SCHEMA
 
     found = []
-    for file in sorted((folder / EVALUATIONS).glob("*.json")):
+    for file in files:
         data = read_json(file)
         try:
             if data is None:

@@ -46,11 +46,14 @@ def markdown_table(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape text so that no Markdown viewer interprets it as HTML, since names are arbitrary.
+    """Escape text so that it becomes neither HTML nor a link or image, since names are arbitrary.
 
-    Only a less-than sign before a letter, slash, ! or ? starts a tag; others stay as they are.
+    Only a less-than sign before a letter, slash, ! or ? starts a tag, and only a bracket that
+    closes before another one or a colon makes a link; others stay as they are. Line breaks would
+    begin a new paragraph, so they become spaces.
     """
-    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
+    line = re.sub(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)
+    return re.sub(r"\](?=[(\[:])", r"\\]", re.sub(r"<(?=[A-Za-z/!?])", "&lt;", line))
 
 
 def terminal_table(table: Table) -> str:

@@ -78,8 +78,9 @@ def write_report(
     budget = AttachmentBudget(collection.root)
     videos = find_videos([run for section in sections for run in section.runs], budget)
     analyses = find_analyses(collection.root, collection.runs, budget)
+    tuning = tuning_tables(collection.plans, budget)
     notes = [note for section in sections for note in section.notes]
-    problems = (*collection.problems, *notes, *budget.notes)
+    problems = tuple(dict.fromkeys([*collection.problems, *notes, *budget.notes]))
     heading = title or collection.root.resolve().name
     made = collect_provenance()
     contents = ReportContents(
@@ -89,7 +90,7 @@ def write_report(
         chapters=chapters,
         videos=videos,
         analyses=analyses,
-        tuning=tuning_tables(collection.plans),
+        tuning=tuning,
         problems=problems,
         command=command or f"prism report {folder}",
         made=f"Page made {made['created'][:16].replace('T', ' ')} UTC by prism {made['prism']}"

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from prism_motor._checks import PrismError
+from prism_motor.runs.boundary import Boundary
 
 CONFIG = "config.json"
 PROVENANCE = "provenance.json"
@@ -63,20 +64,26 @@ def is_run(folder: Path) -> bool:
     return (folder / CONFIG).is_file() and (folder / PROVENANCE).is_file()
 
 
-def walk_runs(root: Path) -> Iterator[tuple[Path, bool]]:
+def walk_runs(root: Path, boundary: Boundary | None = None) -> Iterator[tuple[Path, bool]]:
     """Yield every relevant folder at or below ``root``, and whether it is a run.
 
     Hidden folders, logs, analyses, the tuning runs of campaigns and the contents of runs are left
-    out.
+    out, and so is what links lead to.
+
+    Args:
+        root: Where to look.
+        boundary: Takes notes of links that lead out of ``root``.
     """
+    edge = boundary or Boundary(root)
     for place, inner, files in os.walk(root):
         folder = Path(place)
         inner[:] = sorted(n for n in inner if not n.startswith(".") and n not in (LOGS, ANALYSIS))
         if CAMPAIGN in files and TUNING_RUNS in inner:
             inner.remove(TUNING_RUNS)
-        run = is_run(folder)
+        run = is_run(folder) and all(edge.holds(folder / name) for name in (CONFIG, PROVENANCE))
         if run:
             inner.clear()
+        inner[:] = [name for name in inner if edge.holds(folder / name)]
         yield folder, run
 
 

@@ -8,7 +8,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from prism_motor._checks import InputError
 from prism_motor.runs.atomic import write_json, write_text
+from prism_motor.runs.boundary import Boundary
 from prism_motor.runs.folder import Run
 from prism_motor.runs.layout import (
     ANALYSIS,
@@ -36,7 +38,7 @@ _ANALYSES = {".json", ".md", ".png", ".svg"}
 """File types to keep from analyses."""
 
 
-def write_records(root: Path, out: Path) -> list[str]:
+def write_records(root: Path, out: Path) -> tuple[list[str], list[str]]:
     """Write records of all runs at or below a folder, with analyses and tables.
 
     The tuning runs of campaigns are left out: tuning.json has their scores.
@@ -46,29 +48,31 @@ def write_records(root: Path, out: Path) -> list[str]:
         out: Output folder, with the same tree; existing records are replaced.
 
     Returns:
-        The names of the runs.
+        The names of the runs, and notes on what was left out.
     """
     if not root.is_dir():
         raise RunError(f"No such folder: {root}.")
     if out.resolve().is_relative_to(root.resolve()):
         raise RunError(f"Records of {root} cannot be written to {out}, which is inside it.")
-    names = []
-    for folder, run in walk_runs(root):
+    names, boundary = [], Boundary(root)
+    for folder, run in walk_runs(root, boundary):
         target = out / folder.relative_to(root)
         for file in _SUMMARIES:
-            if (folder / file).is_file() and not run:
+            if (folder / file).is_file() and not run and boundary.holds(folder / file):
                 target.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(folder / file, target / file)
         if run:
-            write_record(Run.open(folder), target)
+            write_record(Run.open(folder), target, boundary=boundary)
             names.append(folder.relative_to(root).as_posix())
-        _copy_analyses(folder / ANALYSIS, target / ANALYSIS)
+        _copy_analyses(folder / ANALYSIS, target / ANALYSIS, boundary)
     if not names:
-        raise RunError(f"No runs found in {root}.")
-    return names
+        raise RunError("\n  ".join([f"No runs found in {root}.", *boundary.notes]))
+    return names, boundary.notes
 
 
-def write_record(source: Run, folder: Path, digits: int | None = 6) -> None:
+def write_record(
+    source: Run, folder: Path, digits: int | None = 6, boundary: Boundary | None = None
+) -> None:
     """Write settings, provenance, a learning curve and all evaluated episodes of a run.
 
     Folders in command lines are removed, because they identify a machine. A run whose files have
@@ -78,12 +82,14 @@ def write_record(source: Run, folder: Path, digits: int | None = 6) -> None:
         source: The run.
         folder: Output folder, created if missing.
         digits: Significant digits of measured numbers; ``None`` for all.
+        boundary: Where the run's files must lie; default: in its folder.
     """
     if problems := verify(source.path, weights=False).problems:
         raise RunError(f"{source.path} is not as it was written: {'; '.join(problems)}.")
+    edge = boundary or Boundary(source.path)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / CONFIG, source.config)
-    rows = source.metrics()
+    rows = source.metrics() if edge.holds(source.path / METRICS) else []
     kept = thin(rows, _ROWS)
     text = "".join(json.dumps(_rounded(row, digits)) + "\n" for row in kept)
     write_text(folder / METRICS, text)
@@ -91,27 +97,17 @@ def write_record(source: Run, folder: Path, digits: int | None = 6) -> None:
     note = f"{len(kept)} of {len(rows)} rows of metrics"
     write_json(folder / PROVENANCE, {**portable(provenance), "kept": note})
     write_json(folder / SEAL, seal_files(folder, (CONFIG, PROVENANCE, METRICS)))
-    for file in sorted((source.path / EVALUATIONS).glob("*.json")):
+    for file in sorted(filter(edge.holds, (source.path / EVALUATIONS).glob("*.json"))):
         data = _read(file)
-        if "provenance" not in data or "episodes" not in data:
-            raise RunError(f"{file} is not an evaluation. Move it away.")
+        if not isinstance(data.get("provenance"), dict) or "episodes" not in data:
+            raise RunError(f"{file} is not an evaluation. Repeat it with prism eval --again.")
         data["provenance"] = portable(data["provenance"])
         data["episodes"] = _rounded(data["episodes"], digits)
         if SEALED in data:  # rounding changes the data
             data = seal_data(data)
         (folder / EVALUATIONS).mkdir(exist_ok=True)
-        line = json.dumps(data, separators=(",", ":"), allow_nan=False)
+        line = json.dumps(data, separators=(",", ":"))
         write_text(folder / EVALUATIONS / file.name, line + "\n")
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{file} cannot be read: {error}.") from error
-    if not isinstance(data, dict):
-        raise RunError(f"{file} should hold a table, not {type(data).__name__}.")
-    return data
 
 
 def thin(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
@@ -124,14 +120,31 @@ def thin(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
 
 def portable(provenance: dict[str, Any]) -> dict[str, Any]:
     """Reduce every path in the command line to its last part."""
-    words = provenance.get("command", [])
+    words = provenance.get("command")
+    if not isinstance(words, list):
+        return {key: value for key, value in provenance.items() if key != "command"}
     command = [re.sub(r"[^=]*[/\\]", "", str(word).rstrip("/\\")) for word in words]
     return {**provenance, "command": command}
 
 
-def _copy_analyses(source: Path, target: Path) -> None:
-    for file in sorted(source.rglob("*")):
-        if file.suffix in _ANALYSES:
+def _read(file: Path) -> dict[str, Any]:
+    """Return the object in a file, without numbers that JSON does not have."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_number)
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{file} is damaged: {error}.") from error
+    if not isinstance(data, dict):
+        raise RunError(f"{file} is damaged: it holds no object.")
+    return data
+
+
+def _no_number(word: str) -> None:
+    raise InputError(f"it holds {word}, which is no number")
+
+
+def _copy_analyses(source: Path, target: Path, boundary: Boundary) -> None:
+    for file in sorted(source.rglob("*")) if boundary.holds(source) else ():
+        if boundary.holds(file) and file.suffix in _ANALYSES and file.is_file():
             copy = target / file.relative_to(source)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)

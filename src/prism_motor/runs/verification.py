@@ -105,6 +105,8 @@ def _verify_evaluations(folder: Path, found: Verification) -> None:
     whole = unsealed = 0
     for file in sorted((folder / EVALUATIONS).glob("*.json")):
         try:
+            if not file.is_file():
+                raise OSError  # opening a pipe would wait for ever
             state = is_intact(json.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError, RecursionError):
             found.problems.append(f"{EVALUATIONS}/{file.name} cannot be read")

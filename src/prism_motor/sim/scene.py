@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,13 +18,17 @@ if TYPE_CHECKING:
     from prism_motor.sim.robots.robot import Robot
 
 
-def import_mujoco() -> Any:
+def import_mujoco(who: str = "prism_motor.sim", extra: str = "locomotion") -> Any:
     """Import MuJoCo (it has no type information) or name the extra that provides it."""
     try:
         import mujoco
     except ImportError as error:
-        raise missing_extra("prism_motor.sim", "locomotion", error) from error
-    return mujoco
+        raise missing_extra(who, extra, error) from error
+    module: Any = mujoco
+    # By itself, MuJoCo writes its warnings to a file in the working folder.
+    if module.get_mju_user_warning() is None:
+        module.set_mju_user_warning(logging.getLogger(__name__).warning)
+    return module
 
 
 def build_model(robot: Robot, *, timestep: float) -> Any:

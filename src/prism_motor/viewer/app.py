@@ -8,15 +8,17 @@ import io
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import viser
 
 from prism_motor._checks import InputError
 from prism_motor._figures import INK
+from prism_motor.viewer.door import Door
+from prism_motor.viewer.messages import admit
 from prism_motor.viewer.panel import Controls, Panel
 from prism_motor.viewer.readings import FAINT, FiringPlots, VelocityPlots
 from prism_motor.viewer.scene import RobotScene
@@ -46,6 +48,10 @@ class App:
         host: Address to listen on.
         port: Port to listen on; if it is taken, the next free one is used.
         primitives: Draw simple shapes even where a package with meshes is installed.
+
+    Attributes:
+        url: The address to open; it carries the token without which nobody gets in.
+        public_url: The same for other machines; ``None`` if they cannot reach the server.
     """
 
     def __init__(
@@ -58,10 +64,13 @@ class App:
         primitives: bool = False,
     ) -> None:
         self.session = session
-        with _silence():
+        self._inputs: Mapping[str, Any] = {}
+        door = Door(host, lambda raw: admit(raw, self._inputs.get))
+        with _silence(), door.guarding():
             self.server = viser.ViserServer(host=host, port=find_port(host, port), verbose=False)
+        self._inputs = self.server.gui._gui_input_handle_from_uuid
         self.port = self.server.get_port()
-        self.url = f"http://{host}:{self.port}"
+        self.url, self.public_url = door.url(self.port), door.public_url(self.port)
         self.scene = RobotScene(self.server, session, primitives=primitives)
         gui = self.server.gui
         gui.set_panel_label("PRISM")
@@ -148,6 +157,10 @@ class App:
 
 def find_port(host: str, port: int) -> int:
     """Return the first free port from ``port`` on; 0 leaves the choice to the system."""
+    if not host:
+        raise InputError(
+            "The host is empty; give an address, or 0.0.0.0 for all of this machine's."
+        )
     if not 0 <= port <= 65535:
         raise InputError(f"Ports go from 0 to 65535, got {port}.")
     for candidate in range(port, min(port + _PORTS, 65536)):
@@ -156,10 +169,11 @@ def find_port(host: str, port: int) -> int:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind((host, candidate))
                 return int(probe.getsockname()[1])
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
+        except (OSError, ValueError) as error:  # a ValueError for what can be no name at all
+            reason = error.strerror if isinstance(error, OSError) else None
+            if not isinstance(error, OSError) or error.errno != errno.EADDRINUSE:
                 raise InputError(
-                    f"Cannot listen on {host}:{candidate}: {error.strerror or error}. Give an "
+                    f"Cannot listen on {host}, port {candidate}: {reason or error}. Give an "
                     "address of this machine and a port from 1024 on."
                 ) from error
     raise InputError(f"The {_PORTS} ports from {port} on are all in use; give another --port.")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import viser
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from prism_motor.locomotion.task import CommandConfig, Range
 
 _SPEEDS = (0.1, 2.0)
+_CLICKS = 8
+"""Clicks kept between two images; more than that at once is a flood, of which the oldest go."""
 _BEYOND = 0.25
 """Share of the trained range by which sliders go beyond it on either side."""
 
@@ -44,7 +46,8 @@ class Panel:
     """The controls on the right of the browser window.
 
     Sliders are read by the loop; clicks wait in a queue until the loop takes them, so that only one
-    thread touches the simulation.
+    thread touches the simulation. Clients reach the controls through
+    :mod:`prism_motor.viewer.messages`, so their values are always allowed ones.
 
     Args:
         gui: The GUI of the browser's server.
@@ -52,7 +55,7 @@ class Panel:
     """
 
     def __init__(self, gui: viser.GuiApi, session: Session) -> None:
-        self._clicks: SimpleQueue[Callable[[Session], None]] = SimpleQueue()
+        self._clicks: deque[Callable[[Session], None]] = deque(maxlen=_CLICKS)
         self._choices = _choices(session)
         self._gui = gui
         self.status = gui.add_html("")
@@ -82,12 +85,7 @@ class Panel:
 
     def take_clicks(self) -> list[Callable[[Session], None]]:
         """Return the clicks since the last call, as functions to apply to the session."""
-        clicks = []
-        while True:
-            try:
-                clicks.append(self._clicks.get_nowait())
-            except Empty:
-                return clicks
+        return [self._clicks.popleft() for _ in range(len(self._clicks))]
 
     def _add_command(self, session: Session) -> None:
         trained = session.walkers[0].task.commands
@@ -133,7 +131,7 @@ class Panel:
         @pushes.on_click
         def _(_: object) -> None:
             direction, speed = pushes.value, strength.value
-            self._clicks.put(lambda session: session.push(direction, speed))
+            self._clicks.append(lambda session: session.push(direction, speed))
 
     def _add_view(self) -> None:
         with self._gui.add_folder("Simulation"):
@@ -144,7 +142,7 @@ class Panel:
 
         @restart.on_click
         def _(_: object) -> None:
-            self._clicks.put(Session.restart)
+            self._clicks.append(Session.restart)
 
 
 def _choices(session: Session) -> dict[str, tuple[int, ...]]:

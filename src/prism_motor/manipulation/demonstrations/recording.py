@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prism_motor._checks import InputError
 from prism_motor.manipulation.environment import Environment, Expert, Image, Observation
 from prism_motor.runs.atomic import atomic_file
 
@@ -101,10 +102,17 @@ def save_demonstration(demonstration: Demonstration, file: Path) -> None:
 
 def load_demonstration(file: Path) -> Demonstration:
     """Read a demonstration from its file."""
-    with np.load(file) as arrays:
-        images = {
-            name.removeprefix("image/"): arrays[name]
-            for name in arrays.files
-            if name.startswith("image/")
-        }
-        return Demonstration(arrays["states"], arrays["objects"], arrays["actions"], images)
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            images = {
+                name.removeprefix("image/"): arrays[name]
+                for name in arrays.files
+                if name.startswith("image/")
+            }
+            return Demonstration(arrays["states"], arrays["objects"], arrays["actions"], images)
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # damaged files raise nearly anything
+        raise InputError(
+            f"{file} is not a demonstration: {error}. Delete it; it is recorded again."
+        ) from error

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from prism_motor._extras import missing_extra
+from prism_motor.sim.scene import import_mujoco
 
 Model: TypeAlias = Any
 """``mujoco.MjModel``, which type checkers do not know."""
@@ -76,11 +76,7 @@ ARM_XML = """
 
 def engine() -> Any:
     """Return the mujoco module, or raise an error that says how to install it."""
-    try:
-        import mujoco
-    except ImportError as error:
-        raise missing_extra("prism_motor.studies.physics", "analysis", error) from error
-    return mujoco
+    return import_mujoco("prism_motor.studies.physics", "analysis")
 
 
 def load_arm() -> Model:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tarfile
 import tempfile
-import zipfile
-import zlib
 from dataclasses import dataclass
-from lzma import LZMAError
 from pathlib import Path
 from xml.etree import ElementTree
 
 from prism_motor._checks import InputError, PrismError
 from prism_motor._extras import missing_extra
+from prism_motor.manipulation.suites.libero.archives import unpack
 from prism_motor.manipulation.suites.libero.package import (
     cached_assets,
     config_file,
@@ -147,11 +144,11 @@ def _config_problem(file: Path) -> str:
         return "does not exist"
     try:
         content = yaml.safe_load(file.read_text())
-    except yaml.YAMLError:
+    except (yaml.YAMLError, UnicodeDecodeError):
         return "is not YAML"
     for key in ("bddl_files", "init_states"):
         folder = content.get(key) if isinstance(content, dict) else None
-        if not folder:
+        if not folder or not isinstance(folder, str):
             return f"has no entry {key}"
         if not Path(folder).is_dir():
             return f"points to {folder} ({key}), which does not exist"
@@ -173,7 +170,7 @@ def _write_config(file: Path) -> None:
     try:
         old = yaml.safe_load(file.read_text())
         content["datasets"] = old["datasets"]
-    except (OSError, yaml.YAMLError, TypeError, KeyError):
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, TypeError, KeyError):
         pass
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f"{file.name}.{os.getpid()}")
@@ -204,7 +201,12 @@ def missing_assets(assets: Path, bddl_files: Path) -> list[str]:
         if isinstance(file, str):
             missing.append(f"*/{file}.xml")
             continue
-        for element in ElementTree.parse(assets / file).iter():
+        try:
+            elements = list(ElementTree.parse(assets / file).iter())
+        except ElementTree.ParseError:
+            missing.append(f"{file} (damaged)")
+            continue
+        for element in elements:
             used = element.get("file")
             if used and not (assets / file.parent / used).is_file():
                 missing.append(str(file.parent / used))
@@ -229,24 +231,14 @@ def copy_assets(source: Path, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         if source.is_dir():
             found = _find_root(source, source)
-            shutil.copytree(found, Path(folder) / "copy")
+            try:
+                shutil.copytree(found, Path(folder) / "copy")
+            except shutil.Error as error:  # dangling links, devices
+                raise InputError(f"{source} cannot be copied: {error.args[0][0][2]}.") from error
             _move(Path(folder) / "copy", target)
         else:
-            _unpack(source, Path(folder))
+            unpack(source, Path(folder))
             _move(_find_root(Path(folder), source), target)
-
-
-def _unpack(archive: Path, folder: Path) -> None:
-    try:
-        if zipfile.is_zipfile(archive):
-            zipfile.ZipFile(archive).extractall(folder)
-        else:
-            with tarfile.open(archive) as opened:
-                opened.extractall(folder, filter="data")
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError) as error:
-        raise InputError(
-            f"{archive} is not a complete archive (.tar, .tar.gz, .tar.xz or .zip): {error}."
-        ) from error
 
 
 def _find_root(folder: Path, source: Path) -> Path:

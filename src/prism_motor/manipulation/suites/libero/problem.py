@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from prism_motor._extras import missing_extra
 from prism_motor.manipulation.suites.libero.package import import_libero
 from prism_motor.manipulation.suites.libero.preparation import ensure_prepared
+from prism_motor.manipulation.suites.libero.states import read_states
 from prism_motor.sim.scene import import_mujoco
 
 if TYPE_CHECKING:
@@ -120,11 +121,9 @@ class LiberoProblem:
 
 def load_states(task: Task) -> Array:
     """Return the fixed initial states of a task (states x values): time, positions, velocities."""
-    import torch
-
     libero = import_libero()
     file = Path(libero.get_libero_path("init_states")) / task.suite / f"{task.name}.pruned_init"
-    return np.asarray(torch.load(file, weights_only=False))
+    return read_states(file)
 
 
 @contextlib.contextmanager
