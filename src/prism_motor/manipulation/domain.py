@@ -67,11 +67,11 @@ class ManipulationDomain(Domain):
 
     def prepare(self, config: ManipulationConfig) -> ManipulationConfig:
         """Fill in the policy's input and output sizes and the path of the demonstrations."""
-        from prism_motor.manipulation.tasks import find_task, make_environment
+        from prism_motor.manipulation.tasks import dataset_name, find_task, make_environment
 
         task = config.task
         chosen = find_task(task.suite, task.name)
-        demos = config.demos or str(Path("demos") / f"{task.suite}-{chosen.name}")
+        demos = config.demos or str(Path("demos") / dataset_name(task.suite, chosen.name))
         if not task.action:
             # A policy with images uses the suite's cameras unless others are named.
             cameras = (task.cameras or None) if config.network.inputs == "images" else ()
