@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
-from prism_motor._checks import InputError, InputTypeError, show
+from prism_motor._checks import InputError, show
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _check(hint: Any, value: Any, where: str, bounds: Bounds | None = None) -> N
         _check_tuple(inner, value, where, bounds)
     elif origin is dict:
         if not isinstance(value, Mapping):
-            raise InputTypeError(f"{where} must be values by name, got {show(value)}.")
+            raise InputError(f"{where} must be values by name, got {show(value)}.")
         for name, one in value.items():
             _check(inner[0], name, f"A name in {where}")
             _check(inner[1], one, f"{where}.{name}", bounds)
@@ -184,7 +184,7 @@ def _check(hint: Any, value: Any, where: str, bounds: Bounds | None = None) -> N
     elif hint in (int, float):
         _check_number(hint, value, where, bounds)
     elif (hint in (bool, str) or dataclasses.is_dataclass(hint)) and not isinstance(value, hint):
-        raise InputTypeError(f"{where} must be {_KINDS.get(hint, hint)}, got {show(value)}.")
+        raise InputError(f"{where} must be {_KINDS.get(hint, hint)}, got {show(value)}.")
 
 
 def _check_either(hints: list[Any], value: Any, where: str, bounds: Bounds | None) -> None:
@@ -192,11 +192,11 @@ def _check_either(hints: list[Any], value: Any, where: str, bounds: Bounds | Non
     first, *others = hints
     try:
         _check(first, value, where, bounds)
-    except (InputError, InputTypeError):
+    except InputError:
         for other in others:
             try:
                 return _check(other, value, where, bounds)
-            except (InputError, InputTypeError):
+            except InputError:
                 continue
         raise
     return None
@@ -204,7 +204,7 @@ def _check_either(hints: list[Any], value: Any, where: str, bounds: Bounds | Non
 
 def _check_tuple(inner: tuple[Any, ...], value: Any, where: str, bounds: Bounds | None) -> None:
     if not isinstance(value, tuple | list):
-        raise InputTypeError(f"{where} must be a list, got {show(value)}.")
+        raise InputError(f"{where} must be a list, got {show(value)}.")
     if len(inner) == 2 and inner[1] is Ellipsis:
         inner = inner[:1] * len(value)
     if len(inner) != len(value):
@@ -216,7 +216,7 @@ def _check_tuple(inner: tuple[Any, ...], value: Any, where: str, bounds: Bounds 
 def _check_number(kind: type, value: Any, where: str, bounds: Bounds | None) -> None:
     allowed = f" {bounds}" if bounds is not None else ""
     if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
-        raise InputTypeError(
+        raise InputError(
             f"{where} must be {_KINDS[kind]}{allowed}, got {show(value)} ({type(value).__name__})."
         )
     if isinstance(value, float) and not math.isfinite(value):

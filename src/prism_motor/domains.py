@@ -217,6 +217,10 @@ class Domain(ABC):
 
         if not isinstance(data, dict):
             raise ConfigError(f"{where}: expected a table of settings, got {show(data)}.")
+        if data.get("kind", self.name) != self.name:
+            raise ConfigError(
+                f"{where}: kind is {show(data['kind'])}, but these are settings of {self.name}."
+            )
         data = self.upgrade(data)
         if isinstance(data.get("arm"), str):
             data = {**data, "arm": self.arm_name(data["arm"])}

@@ -75,11 +75,11 @@ def test_what_does_not_fit_is_refused(key, value, message):
     ("key", "value", "message"),
     [
         ("ppo.schedule", "liner", "Did you mean 'linear'"),
-        ("ppo.epochs", 0, "epochs must be at least 1"),
-        ("ppo.learning_rate", 0, "above zero"),
-        ("envs", 0, "envs must be at least 1"),
-        ("updates", -3, "updates must be at least 1"),
-        ("actor.degree", 0, "degree must be at least 1"),
+        ("ppo.epochs", 0, "epochs must be from 1"),
+        ("ppo.learning_rate", 0, "above 0"),
+        ("envs", 0, "envs must be from 1"),
+        ("updates", -3, "updates must be from 1"),
+        ("actor.degree", 0, "degree must be from 1"),
     ],
 )
 def test_values_that_no_run_can_have_are_refused(key, value, message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from prism_motor._console import available_cores, count, duration
 from prism_motor._ranges import Checked, Count, Threads
 from prism_motor.cli.flags import parse, parse_together, peek, rename
 from prism_motor.domains import DOMAINS, Domain, domain_of
+from prism_motor.runs.layout import CONFIG
 
 HIDDEN = ("kind", "plugins")
 """Settings of a run that are not flags."""
@@ -156,9 +157,10 @@ def _resume(words: list[str], domain: Domain | None) -> None:
     from prism_motor.domains import open_run
 
     run = Path(peek(words, "--resume") or "")
-    found = open_run(run)[1]
+    _, found, config = open_run(run)
     if domain is not None and domain is not found:
         raise InputError(f"{run} is a run of {found.name}, not of {domain.name}.")
+    _check_kept(run, config, _present_names(found, words))
     options = parse(
         ResumeOptions,
         _present_names(found, words),
@@ -166,6 +168,22 @@ def _resume(words: list[str], domain: Domain | None) -> None:
         description="Resume a run from its newest checkpoint, with its settings.",
     )
     _launch(found, None, options.resume, options)
+
+
+def _check_kept(run: Path, config: Any, words: list[str]) -> None:
+    """Reject flags of settings, which a resumed run keeps."""
+    from prism_motor.runs import to_dict
+    from prism_motor.runs.configs import flatten
+
+    own = {field.name for field in fields(ResumeOptions)}
+    kept = {*flatten(to_dict(config)), *(field.name for field in fields(TrainOptions))} - own
+    for word in words:
+        name = word.partition("=")[0].removeprefix("--")
+        if word.startswith("--") and name.replace("-", "_") in kept:
+            raise InputError(
+                f"--{name} cannot be given with --resume: {run} keeps its settings. Remove it, or "
+                f"start a new run with --config {run / CONFIG} --{name} ..."
+            )
 
 
 def _present_names(domain: Domain, words: list[str]) -> list[str]:

@@ -68,7 +68,7 @@ class LocomotionConfig(RunConfig):
     """The task."""
     actor: ActorConfig
     """The policy network."""
-    critic_hidden: Annotated[tuple[int, ...], between(1, 65_536), length(1, 16)] = (768, 256, 128)
+    critic_hidden: Annotated[tuple[int, ...], between(1, 8192), length(1, 16)] = (768, 256, 128)
     """Hidden widths of the critic, the same for every arm."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """The learner."""

@@ -243,7 +243,7 @@ class LeggedTaskConfig(Checked, section="task"):
         step = self.simulation.control_dt
         if seconds < step:
             raise InputError(
-                f"task.{name} must be at least {step:g}, a control step, got {seconds}."
+                f"task.{name} must be at least {step:g}, got {seconds}: a control step."
             )
 
     @property

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from prism_motor._checks import InputError, check_choice
+from prism_motor._checks import InputError, check_choice, show
 from prism_motor._ranges import Bounds, Checked, Count, Seeds, above, between, length
 from prism_motor.manipulation.rollout import find_perturbation
 from prism_motor.train.config import EvaluationConfig, RunConfig
@@ -37,7 +38,7 @@ class ConditionerConfig(Checked, section="conditioner"):
     """linear (LeRobot's, unmodified), mlp or prism; set by the arm."""
     degree: Annotated[int, between(1, 64)] = 2
     """Polynomial degree of prism."""
-    latent: Annotated[int, between(1, 65_536)] = 256
+    latent: Annotated[int, between(1, 8192)] = 256
     """Width of prism's interaction stage."""
     interaction: str = "gated"
     """Interaction layer of prism: gated, product, ..."""
@@ -60,7 +61,7 @@ class NetworkConfig(Checked, section="network"):
     """Side of the images, pixels."""
     encoder: str = "resnet18"
     """resnet18 (LeRobot's) or small (three convolutions)."""
-    widths: Annotated[tuple[int, ...], between(1, 65_536), length(1, 16)] = (128, 256, 512)
+    widths: Annotated[tuple[int, ...], between(1, 8192), length(1, 16)] = (128, 256, 512)
     """Channels of the U-Net."""
     observation_steps: Annotated[int, between(1, 1000)] = 2
     """Number of recent observations that the policy uses."""
@@ -130,6 +131,13 @@ class ManipulationConfig(RunConfig):
     """Updates between checkpoints."""
     keep_checkpoints: Count = 2
     """Number of most recent checkpoints to keep."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not re.fullmatch(r"(cpu|cuda|mps|xpu)(:[0-9]{1,3})?", self.device):
+            raise InputError(f"device must be like cpu, cuda or cuda:1, got {show(self.device)}.")
+        if not self.demos.isprintable():
+            raise InputError(f"demos must be a folder or a name, got {show(self.demos)}.")
 
 
 @dataclass(frozen=True, kw_only=True)

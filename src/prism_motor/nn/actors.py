@@ -33,7 +33,7 @@ class ActorConfig(Checked, section="actor"):
 
     name: ClassVar[str] = "mlp"
 
-    hidden: Annotated[tuple[int, ...], between(1, 65_536), length(0, 16)] = (512, 256, 128)
+    hidden: Annotated[tuple[int, ...], between(1, 8192), length(0, 16)] = (512, 256, 128)
     """Hidden widths of the trunk."""
     activation: str = "elu"
     """Activation of the trunk and the encoder."""
@@ -66,7 +66,7 @@ class ActorConfig(Checked, section="actor"):
 
 @dataclass(frozen=True)
 class _LatentActorConfig(ActorConfig):
-    latent: Annotated[int, between(1, 65_536)] = 256
+    latent: Annotated[int, between(1, 8192)] = 256
     """Width of the interaction stage."""
     degree: Annotated[int, between(1, 64)] = 2
     """Polynomial degree of the interaction stage."""

@@ -31,6 +31,8 @@ def _plain(value: Any) -> Any:
         return to_dict(value)
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
+    if isinstance(value, Mapping):  # a copy: the config must not change with it
+        return {key: _plain(item) for key, item in value.items()}
     return value
 
 

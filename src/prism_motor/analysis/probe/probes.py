@@ -112,7 +112,7 @@ class ProbeConfig(Checked, section="probe"):
     """Probe every policy on the states of its own rollouts instead."""
     untrained: bool = False
     """Also probe every network with random weights, as a control."""
-    directions: Annotated[int | None, between(1, 65_536)] = None
+    directions: Annotated[int | None, between(1, 8192)] = None
     """Use only this many principal directions of every feature, so that wide ones have no
     advantage."""
     horizon: Annotated[int, between(1, 1000)] = 5

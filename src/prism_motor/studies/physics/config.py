@@ -36,7 +36,7 @@ class PhysicsConfig(Checked, section="physics"):
     """Seed of the excitation."""
     budget: Annotated[int, between(1, 10**9)] = 16_000
     """Parameters of every arm, within 1 % (twice as many for the larger MLP)."""
-    head: Annotated[int, between(1, 65_536)] = 64
+    head: Annotated[int, between(1, 8192)] = 64
     """Width of the two hidden layers that follow every front layer."""
     updates: Annotated[int, between(1, 10**9)] = 1600
     """Training updates."""
