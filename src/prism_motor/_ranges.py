@@ -137,26 +137,6 @@ def describe_range(hint: Any) -> str:
     return ", each ".join(parts) if marks else ", ".join(parts)
 
 
-def unranged(kind: type[Any], where: str = "") -> list[str]:
-    """Return the numbers among a dataclass's settings, nested ones included, without a range."""
-    found: list[str] = []
-    for name, hint in field_hints(kind).items():
-        _collect(hint, f"{where}{name}", ranged=False, found=found)
-    return found
-
-
-def _collect(hint: Any, where: str, *, ranged: bool, found: list[str]) -> None:
-    ranged = ranged or any(isinstance(mark, Bounds) for mark in _marks(hint))
-    plain = _plain(hint)
-    if plain in (int, float) and not ranged:
-        found.append(where)
-    elif dataclasses.is_dataclass(plain):
-        found += unranged(typing.cast(type, plain), f"{where}.")
-    elif typing.get_origin(plain) is not typing.Literal:
-        for one in typing.get_args(plain):
-            _collect(one, where, ranged=ranged, found=found)
-
-
 def _check(hint: Any, value: Any, where: str, bounds: Bounds | None = None) -> None:
     for mark in _marks(hint):
         if isinstance(mark, Bounds):

@@ -18,7 +18,8 @@ from .values import base
 
 WORDS = [
     "-1", "0", "1e400", "nan", "inf", "x", "", "²", "9" * 5000, "1_0", "0x10", "../../x",
-    "g1-prism", "nowhere", "--help", "-h", "--", "-", "=", "--=", "--seed", "--out", "--plugin", "--resume",
+    "g1-prism", "nowhere", "--help", "-h", "--", "-", "=", "--=", "--seed", "--out", "--plugin",
+    "--resume",
     "--config", "--checkpoint", "--preset", "--arm", "--label", "--set", "--set=a=b", "--jobs",
     "--seed=-1", "--envs=0", "--processes=x", "--seconds=nan", "--updates", "--video-every=0",
     "--conditions", "--seeds", "--episodes=0", "--until=x", "--command", "--ppo.gamma=-1",

@@ -1,4 +1,4 @@
-"""Campaign files of every shape: all they would write is inside their folder, or they are refused."""
+"""Campaign files of every shape: what they would write is in their folder, or they are refused."""
 
 import copy
 import json

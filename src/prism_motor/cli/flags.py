@@ -8,7 +8,7 @@ import inspect
 import textwrap
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from typing import Annotated, Any, TypeVar
 
 from prism_motor._checks import InputError
@@ -196,6 +196,7 @@ def _is_group(hint: Any) -> bool:
     )
 
 
+@cache
 def field_docs(kind: type[Any]) -> dict[str, str]:
     """Return the docstrings under the fields of a dataclass, including its bases."""
     found: dict[str, str] = {}

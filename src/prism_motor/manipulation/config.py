@@ -78,6 +78,16 @@ class NetworkConfig(Checked, section="network"):
         super().__post_init__()
         check_choice("network.inputs", self.inputs, ("images", "objects"))
         check_choice("network.encoder", self.encoder, ("resnet18", "small"))
+        if any(width % 8 for width in self.widths):
+            raise InputError(
+                f"network.widths must be multiples of 8, the groups of its norms, got "
+                f"{list(self.widths)}."
+            )
+        if self.inference_steps > self.noise_steps:
+            raise InputError(
+                f"network.inference_steps must be at most noise_steps ({self.noise_steps}), got "
+                f"{self.inference_steps}."
+            )
         most = self.horizon - self.observation_steps + 1
         if self.action_steps > most:
             raise InputError(
