@@ -132,9 +132,11 @@ def field_hints(kind: type[Any]) -> dict[str, Any]:
 def describe_range(hint: Any) -> str:
     """Describe the range in an annotation: ``above 0 and at most 1``; empty without one."""
     marks = sorted(_marks(hint), key=lambda mark: isinstance(mark, Bounds))
-    inner = dict.fromkeys(describe_range(one) for one in typing.get_args(_plain(hint)))
-    parts = [str(mark) for mark in marks] or [text for text in inner if text]
-    return ", each ".join(parts) if marks else ", ".join(parts)
+    parts = [str(mark) for mark in marks]
+    if not any(isinstance(mark, Bounds) for mark in marks):
+        inner = dict.fromkeys(describe_range(one) for one in typing.get_args(_plain(hint)))
+        parts += [", ".join(text for text in inner if text)]
+    return ", each ".join(part for part in parts if part)
 
 
 def _check(hint: Any, value: Any, where: str, bounds: Bounds | None = None) -> None:
@@ -163,8 +165,10 @@ def _check(hint: Any, value: Any, where: str, bounds: Bounds | None = None) -> N
             )
     elif hint in (int, float):
         _check_number(hint, value, where, bounds)
-    elif (hint in (bool, str) or dataclasses.is_dataclass(hint)) and not isinstance(value, hint):
-        raise InputError(f"{where} must be {_KINDS.get(hint, hint)}, got {show(value)}.")
+    elif hint in (bool, str) and not isinstance(value, hint):
+        raise InputError(f"{where} must be {_KINDS[hint]}, got {show(value)}.")
+    elif dataclasses.is_dataclass(hint) and not isinstance(value, typing.cast(type, hint)):
+        raise InputError(f"{where} must be a group of settings, got {show(value)}.")
 
 
 def _check_either(hints: list[Any], value: Any, where: str, bounds: Bounds | None) -> None:
