@@ -21,6 +21,7 @@ def _here(tmp_path, monkeypatch):
     modules = set(sys.modules)
     _plugins._load.cache_clear()
     _plugins._load_installed.cache_clear()
+    monkeypatch.setattr(_plugins, "_asked", set())
     yield
     for name in set(sys.modules) - modules:
         if name.startswith("toy_"):
@@ -86,3 +87,32 @@ def test_the_config_of_a_run_loads_what_it_needs(tmp_path):
     (tmp_path / "toy_run.py").write_text(SOURCE)
     assert domain_of({"plugins": ["toy_run"]}).name == "locomotion"
     assert "toy_run" in sys.modules
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", ".", "..", "a b", "../x", "a/b", ".py", "x-y.py", "a..b", ".a", "a.", "os;x", "a\0b",
+        "a\0.py", None, 3, ["os"], b"os",
+    ],
+)  # fmt: skip
+def test_what_is_neither_a_module_nor_a_file_is_refused(name):
+    with pytest.raises(PrismError, match="cannot be a plugin: give a module"):
+        load_plugins([name])
+
+
+@pytest.mark.parametrize("names", ["os", {"os": 1}, 3])
+def test_plugins_that_are_no_list_are_refused(names):
+    with pytest.raises(PrismError, match="plugins must be a list of modules"):
+        domain_of({"kind": "locomotion", "plugins": names})
+
+
+def test_a_plugin_that_a_file_names_is_announced_once(tmp_path, capsys):
+    (tmp_path / "toy_module.py").write_text(SOURCE)
+    (tmp_path / "toy_typed.py").write_text(SOURCE)
+    load_plugins(["toy_typed"])
+    for _ in range(2):
+        domain_of({"kind": "locomotion", "plugins": ["toy_module", "toy_typed"]})
+    shown = capsys.readouterr()
+    assert shown.err == "Loading the plugin toy_module, which the settings name.\n"
+    assert shown.out == ""

@@ -8,7 +8,9 @@ what to do.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+from typing import Any
 
 
 class PrismError(Exception):
@@ -46,9 +48,53 @@ def check_choice(what: str, given: object, allowed: Iterable[str]) -> str:
     names = sorted(allowed)
     if isinstance(given, str) and given in names:
         return given
-    close = difflib.get_close_matches(str(given), names, n=1)
+    close = difflib.get_close_matches(show(given).strip("'"), names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise InputError(f"Unknown {what} {given!r}; choose one of: {', '.join(names)}.{hint}")
+    raise InputError(f"Unknown {what} {show(given)}; choose one of: {', '.join(names)}.{hint}")
+
+
+LONGEST_NAME = 100
+"""Characters that a name may have."""
+
+_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
+"""Names that Windows keeps for devices."""
+
+
+def check_name(what: str, name: object, *, also: str = "", longest: int = LONGEST_NAME) -> str:
+    """Return a name that becomes that of a folder or file, or part of it; raise if it cannot.
+
+    Args:
+        what: What it names, for the message.
+        name: The name.
+        also: Characters that are allowed besides letters, digits, ``.``, ``_`` and ``-``.
+        longest: Most characters.
+    """
+    problem = None
+    if not isinstance(name, str) or not name:
+        problem = "give a text"
+    elif len(name) > longest:
+        problem = f"it may have up to {longest} characters"
+    elif not re.fullmatch(rf"\w[\w.\-{re.escape(also)}]*", name) or name.endswith((".", " ")):
+        more = "".join(f", {sign!r}" for sign in also)
+        problem = f"use letters, digits, '.', '_' and '-'{more}, and begin with a letter or digit"
+    elif _DEVICES.fullmatch(name):
+        problem = "Windows keeps this name for a device"
+    if problem is not None:
+        raise InputError(
+            f"{show(name)} cannot be the name of a {what}, which names a folder or a file: "
+            f"{problem}."
+        )
+    assert isinstance(name, str)
+    return name
+
+
+def show(value: Any) -> str:
+    """Return a value as it is written in a message, shortened."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, a list in itself
+        text = f"a very large {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
 
 
 def check_degree(owner: str, degree: object) -> int:

@@ -1,8 +1,9 @@
 """User modules that add robots, tasks, actors, suites, studies and domains.
 
 A plugin is a Python module that registers things when it is imported. It is named by ``--plugin``
-(a module, or a path ending in ``.py``), by a run's ``config.json``, or by an entry point in the
-group ``prism_motor.plugins``.
+(a module, or a path ending in ``.py``), by a run's ``config.json``, by a campaign file, or by an
+entry point in the group ``prism_motor.plugins``. A plugin is code: opening somebody else's run
+executes the plugins that it names, if they are installed here or lie in the working directory.
 """
 
 from __future__ import annotations
@@ -17,17 +18,46 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from prism_motor._checks import InputError, PrismError
+from prism_motor._checks import InputError, PrismError, show
 
 GROUP = "prism_motor.plugins"
 """Entry points in this group are plugins of installed packages."""
 
+_asked: set[str] = set()
+"""Names of plugins that were loaded before, or tried."""
 
-def load_plugins(names: Iterable[str] = ()) -> None:
-    """Import the plugins of installed packages, and the named ones."""
+
+def load_plugins(names: Iterable[str] = (), *, recorded: bool = False) -> None:
+    """Import the plugins of installed packages, and the named ones.
+
+    Args:
+        names: Modules, or paths of files ending in ``.py``.
+        recorded: Whether a file of settings names them, not the user; loading is then announced.
+    """
     _load_installed()
+    if not isinstance(names, list | tuple):
+        raise InputError(f"plugins must be a list of modules, got {show(names)}.")
     for name in names:
+        check_plugin(name)
+        if recorded and name not in _asked:
+            print(f"Loading the plugin {name}, which the settings name.", file=sys.stderr)
+        _asked.add(name)
         _load(name)
+
+
+def check_plugin(name: object) -> None:
+    """Reject what is neither the name of a module nor the path of a Python file."""
+    if not isinstance(name, str) or "\0" in name:
+        parts = [""]
+    elif name.endswith(".py"):
+        parts = [Path(name).stem]
+    else:
+        parts = name.split(".")
+    if not all(part.isidentifier() for part in parts):
+        raise InputError(
+            f"{show(name)} cannot be a plugin: give a module, like my_package.robots, or the path "
+            "of a file, like plugins/my_robot.py."
+        )
 
 
 @cache

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from prism_motor._checks import InputError, check_choice
+from prism_motor._checks import InputError, check_choice, check_name
 
 T = TypeVar("T")
 
@@ -50,10 +49,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def register(self, name: str, entry: T) -> T:
         """Add a user's entry; adding the same one again, as when a module is reloaded, is fine."""
-        if not re.fullmatch(r"\w[\w.-]*", name):
-            raise InputError(
-                f"{name!r} cannot be the name of a {self.what}: use letters, digits, '-' and '_'."
-            )
+        check_name(self.what, name)
         if name in self._own:
             raise InputError(
                 f"There is a built-in {self.what} called {name!r}, which cannot be replaced. "
@@ -69,7 +65,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         """Return an entry, or raise an error that names the nearest one."""
-        if name not in self._entries:
+        if name not in self:
             try:
                 check_choice(self.what, name, self._entries)
             except InputError as error:
@@ -82,7 +78,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return isinstance(name, str) and name in self._entries
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from prism_motor._checks import InputError, check_choice
+from prism_motor._checks import InputError, check_choice, show
 from prism_motor._plugins import load_plugins
 from prism_motor._registry import Registry
 from prism_motor.arms import REFERENCE
-from prism_motor.runs.configs import apply_overrides
+from prism_motor.runs.configs import ConfigError, apply_overrides
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
 if TYPE_CHECKING:
@@ -215,6 +215,12 @@ class Domain(ABC):
         """Read the settings of a run."""
         from prism_motor.runs import from_dict
 
+        if not isinstance(data, dict):
+            raise ConfigError(f"{where}: expected a table of settings, got {show(data)}.")
+        if data.get("kind", self.name) != self.name:
+            raise ConfigError(
+                f"{where}: kind is {show(data['kind'])}, but these are settings of {self.name}."
+            )
         data = self.upgrade(data)
         if isinstance(data.get("arm"), str):
             data = {**data, "arm": self.arm_name(data["arm"])}
@@ -404,7 +410,7 @@ _UNNAMED = "locomotion"
 
 def domain_of(config: Mapping[str, Any]) -> Domain:
     """Return the domain of a run by its config.json, after loading the plugins it needs."""
-    load_plugins(config.get("plugins") or ())
+    load_plugins(config.get("plugins") or (), recorded=True)
     return DOMAINS[config.get("kind", _UNNAMED)]
 
 

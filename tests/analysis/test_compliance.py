@@ -49,5 +49,5 @@ def test_a_baseline_that_cannot_work_is_refused(make_pusher, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["contact", str(make_pusher("linear")), "--stiffness", "50", "--out", str(tmp_path)])
     assert "has no option stiffness" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="episodes must be at least 1"):
+    with pytest.raises(ValueError, match="episodes must be from 1"):
         SweepConfig(episodes=0)

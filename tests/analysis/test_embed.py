@@ -21,9 +21,9 @@ LABELS = np.repeat(np.arange(3), 300)
         ({"conditions": ("nominal",)}, "at least two conditions"),
         ({"conditions": ("nominal", "nominal")}, "each only once"),
         ({"conditions": ("nominal", "ice")}, "Unknown condition 'ice'"),
-        ({"envs": 4}, "at least 5, got 4"),
+        ({"envs": 4}, "envs must be from 5 to 100000, got 4"),
         ({"samples": 5}, "too few for a perplexity"),
-        ({"seed": -1}, "must not be negative"),
+        ({"seed": -1}, "seed must be from 0"),
     ],
 )
 def test_settings_are_checked(wrong, message):

@@ -138,9 +138,9 @@ def test_command_writes_what_it_says(make_run, tmp_path, capsys):
     [
         (["--detail", "3", "2"], "must start before it ends"),
         (["--detail", "3", "25"], "lie within the script's 20 s"),
-        (["--seconds", "1000"], "up to 600 s"),
+        (["--seconds", "1000"], "seconds must be above 0 and at most 600"),
         (["--condition", "windy"], "Unknown condition"),
-        (["--envs", "0"], "envs must be at least 1"),
+        (["--envs", "0"], "envs must be from 1"),
     ],
 )
 def test_requests_without_sense_are_refused(options, message, make_run, capsys):

@@ -70,7 +70,7 @@ def test_demo_ends_with_a_page_and_reuses_what_is_done(tmp_path, capsys, monkeyp
 
 def test_bad_input_is_refused_before_anything_starts(tmp_path, capsys):
     for words, message in (
-        (["--updates", "0"], "--updates must be at least 1"),
+        (["--updates", "0"], "--updates must be from 1"),
         (["--out", "{file}/deeper"], "file"),
     ):
         file = tmp_path / "file"

@@ -12,7 +12,7 @@ from prism_motor.cli.campaign import parse_duration
         (["status", "tabel1"], "Did you mean 'table1'"),
         (["stauts", "table1"], "Did you mean 'status'"),
         (["run", "smoke", "--until", "soon"], "45m"),
-        (["run", "smoke", "--jobs", "0"], "--jobs must be at least 1"),
+        (["run", "smoke", "--jobs", "0"], "--jobs must be from 1"),
         (["run", "smoke", "--preset", "labtop"], "Did you mean 'laptop'"),
         (["run", "smoke", "--reuse", "nowhere"], "No such folder to reuse runs from: nowhere"),
         (["report", "smoke", "--reference", "mpl"], "Did you mean 'mlp'"),

@@ -67,10 +67,10 @@ def test_mistakes_are_reported_before_any_simulation(run, tmp_path, capsys, monk
     message = error_of(capsys, run, "--conditions", "nominal", "low-frictoin")
     assert "Did you mean 'low-friction'" in message
     assert "has no checkpoint 7; available: [0, 1, 2]" in error_of(capsys, run, "--checkpoint", 7)
-    assert "envs must be at least 1" in error_of(capsys, run, "--envs", 0)
-    assert "threads must be at least 1" in error_of(capsys, run, "--threads", 0)
+    assert "envs must be from 1" in error_of(capsys, run, "--envs", 0)
+    assert "threads must be from 1" in error_of(capsys, run, "--threads", 0)
     assert "seeds must be unique; repeated: 101" in error_of(capsys, run, "--seeds", 101, 101)
-    assert "not be negative" in error_of(capsys, run, "--seeds", -1)
+    assert "seeds[0] must be from 0 to" in error_of(capsys, run, "--seeds", -1)
     assert "--conditions" in error_of(capsys, run, "--condition", "nominal")
     assert "stiffness" in error_of(capsys, run, "--stiffness", 50)  # handling's alone
 

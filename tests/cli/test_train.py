@@ -121,9 +121,9 @@ def test_former_names_of_flags_and_arms_are_noted_and_work(tmp_path, capsys):
         (["locomotion", "--preset", "labtop"], "Did you mean 'laptop'"),
         (["locomotion", "--ppo.learning-rat", "1"], "--ppo.learning-rate"),
         (["locomotion", "--envs", "many"], "--envs"),
-        (["locomotion", "--envs", "0"], "envs must be at least 1"),
+        (["locomotion", "--envs", "0"], "envs must be from 1"),
         (["locomotion", "--seed", "-1"], "seed must be from 0"),
-        (["locomotion", "--processes", "0"], "--processes must be at least 1"),
+        (["locomotion", "--processes", "0"], "--processes must be from 1"),
         (["locomotion", "--ppo.schedule", "liner"], "Did you mean 'linear'"),
         (["locomotion", "--arm", "mlp", "--actor.gate-init", "1"], "--actor.gate-init"),
         (["locomotion", "--preset"], "--preset needs a value"),
@@ -148,7 +148,7 @@ def test_help_of_a_domain_shows_the_values_of_the_preset(capsys):
         run("locomotion", "--preset", "paper", "--help")
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
-    assert "(default: 4096)" in shown
+    assert "default: 4096)" in shown
     assert "Arms: mlp, mlp-large" in shown.replace("\n", " ")
     assert "--plugins" not in shown
 

@@ -130,7 +130,7 @@ def error_of(words, capsys):
 def test_what_is_missing_is_known_before_the_run_folder_is_made(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     words = [*WORDS, "--out", str(out), "--video-every", "1"]
-    assert "at least 1, got 0" in error_of([*words[:-1], "0"], capsys)
+    assert "--video-every must be from 1 to 1e9, got 0" in error_of([*words[:-1], "0"], capsys)
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     monkeypatch.setattr(sys, "executable", "/bin/false")

@@ -166,10 +166,10 @@ def test_conditions_apply():
     ("wrong", "message"),
     [
         ({"seconds": 0.0}, "seconds must be above 0"),
-        ({"width": 63}, "even number from 64"),
-        ({"height": 101}, "even number from 64"),
+        ({"width": 62}, "width must be from 64 to 3840"),
+        ({"height": 101}, "height must be even"),
         ({"condition": "icy"}, "Unknown condition 'icy'"),
-        ({"command": (float("nan"), 0.0, 0.0)}, "three numbers"),
+        ({"command": (float("nan"), 0.0, 0.0)}, "command\\[0\\] must be a finite number"),
     ],
 )
 def test_bad_settings_are_refused(wrong, message):

@@ -185,10 +185,10 @@ def test_without_joints_only_the_oracle_works(pressing):
     ("options", "message"),
     [
         ({"source": "camera"}, "compliance source"),
-        ({"delay": -1}, "delay must not be negative"),
-        ({"smoothing": 1.0}, "smoothing must be from 0 to below 1"),
-        ({"gain": -0.1}, "gain must not be negative"),
-        ({"damping": 0.0}, "damping must be positive"),
+        ({"delay": -1}, "delay must be from 0"),
+        ({"smoothing": 1.0}, "smoothing must be at least 0 and below 1"),
+        ({"gain": -0.1}, "gain must be from 0"),
+        ({"damping": 0.0}, "damping must be above 0"),
     ],
 )
 def test_settings_without_sense_are_refused(options, message):

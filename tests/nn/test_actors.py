@@ -139,7 +139,7 @@ def test_warmup_and_bound_reach_the_layer():
             ["actor ''", "mlp, prism, prism-residual"],
         ),
         (lambda: build_actor("prism", 0, 2), ["in_features", "0"]),
-        (lambda: build_actor("mlp", 6, 2, hidden=(8, 0)), ["hidden width", "0"]),
+        (lambda: build_actor("mlp", 6, 2, hidden=(8, 0)), ["hidden[1]", "0"]),
         (lambda: build_actor("mlp", 6, 2, activation="rleu"), ["'rleu'", "'relu'?"]),
         (lambda: build_actor("prism", 6, 2, latent=0), ["latent", "0"]),
         (lambda: build_actor("prism", 6, 2, interaction="nope"), ["interaction 'nope'", "ccp"]),

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from prism_motor._checks import InputError
+from prism_motor.domains import DOMAINS
 from prism_motor.locomotion.presets import PRESETS, make_config
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.locomotion.tasks import TASKS
@@ -75,11 +77,11 @@ def test_what_does_not_fit_is_refused(key, value, message):
     ("key", "value", "message"),
     [
         ("ppo.schedule", "liner", "Did you mean 'linear'"),
-        ("ppo.epochs", 0, "epochs must be at least 1"),
-        ("ppo.learning_rate", 0, "above zero"),
-        ("envs", 0, "envs must be at least 1"),
-        ("updates", -3, "updates must be at least 1"),
-        ("actor.degree", 0, "degree must be at least 1"),
+        ("ppo.epochs", 0, "epochs must be from 1"),
+        ("ppo.learning_rate", 0, "above 0"),
+        ("envs", 0, "envs must be from 1"),
+        ("updates", -3, "updates must be from 1"),
+        ("actor.degree", 0, "degree must be from 1"),
     ],
 )
 def test_values_that_no_run_can_have_are_refused(key, value, message):
@@ -161,3 +163,31 @@ def test_a_flat_config_as_flags_reads_back():
     assert words == ["--seeds", "3", "4", "--no-fast", "--slow-down", "--name", "y"]
     tyro = pytest.importorskip("tyro", reason="the command line is not installed")
     assert tyro.cli(Flat, args=words) == given
+
+
+def test_plain_data_is_a_copy():
+    task = TASKS["laptop"]
+    to_dict(task)["rewards"]["weights"]["torques"] = "changed"
+    assert task.rewards.weights["torques"] == -1e-5
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("ppo.epochs", {}, "ppo.epochs is a single value"),
+        ("task.rewards.weights.torques", {}, "torques is a single value"),
+        ("task.rewards.weights.torques.x", 1, "torques is a single value"),
+        ("ppo.gamma", 10**400, "too large for a number"),
+        ("ppo.steps", 10**400, "ppo.steps must be from 1 to 100000, got 1000"),
+        ("ppo", [], "ppo is a group of settings"),
+    ],
+)
+def test_values_where_groups_belong_and_the_reverse_are_refused(key, value, message):
+    with pytest.raises(InputError, match=message):
+        make_config("laptop", "prism", overrides={key: value})
+
+
+@pytest.mark.parametrize("data", [None, [], 3, "x", {"kind": "manipulation"}, {"kind": []}, {}])
+def test_what_is_no_config_of_the_domain_is_refused(data):
+    with pytest.raises(ConfigError):
+        DOMAINS["locomotion"].read_config(data, "config.json")

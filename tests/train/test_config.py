@@ -8,10 +8,10 @@ from prism_motor.train.config import EvaluationConfig, RunConfig
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"updates": 0}, "updates must be at least 1, got 0"),
-        ({"threads": -1}, "threads must be at least 1"),
-        ({"checkpoint_every": 0}, "checkpoint_every must be at least 1"),
-        ({"keep_checkpoints": 0}, "keep_checkpoints must be at least 1"),
+        ({"updates": 0}, "updates must be from 1 to 1e9, got 0"),
+        ({"threads": -1}, "threads must be from 1"),
+        ({"checkpoint_every": 0}, "checkpoint_every must be from 1"),
+        ({"keep_checkpoints": 0}, "keep_checkpoints must be from 1"),
         ({"seed": -1}, "seed must be from 0 to 2147483647, got -1"),
         ({"seed": 2**31}, "seed must be from 0"),
     ],
@@ -31,9 +31,9 @@ def test_pairs_go_through_all_seeds_of_a_condition_first():
     [
         ({"conditions": ()}, "conditions: give at least one"),
         ({"conditions": ("a", "a")}, "conditions must be unique; repeated: a"),
-        ({"seeds": ()}, "seeds: give at least one"),
+        ({"seeds": ()}, "evaluation.seeds must have 1 to 10000 values, got 0"),
         ({"seeds": (1, 2, 1)}, "seeds must be unique; repeated: 1"),
-        ({"seeds": (-1,)}, "seeds must not be negative"),
+        ({"seeds": (-1,)}, r"evaluation.seeds\[0\] must be from 0"),
     ],
 )
 def test_evaluations_that_cannot_be_are_refused(changes, message):

@@ -136,9 +136,9 @@ def test_mistakes_are_found_before_any_simulation(case, run, tmp_path, monkeypat
     for changes, message in (
         ({"conditions": ()}, "conditions: give at least one"),
         ({"seeds": (101, 101)}, "seeds must be unique; repeated: 101"),
-        ({"seeds": (-1,)}, "not be negative"),
-        ({"episodes": 0}, "episodes must be at least 1"),
-        ({"threads": 0}, "threads must be at least 1"),
+        ({"seeds": (-1,)}, r"seeds\[0\] must be from 0"),
+        ({"episodes": 0}, "episodes must be from 1"),
+        ({"threads": 0}, "threads must be from 1"),
     ):
         with pytest.raises(ValueError, match=message):
             case.evaluation(**changes)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._ranges import Bounds, Checked, Seed, above, between, length
 from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
 from prism_motor.analysis.subjects import Subject, load_same_task
 from prism_motor.manipulation.compliance import (
@@ -30,28 +30,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SweepConfig:
+class SweepConfig(Checked, section="compliance"):
     """How settings are compared."""
 
     baseline: Literal["mcc-sensorless", "mcc-oracle"] = "mcc-sensorless"
     """Which baseline."""
-    gains: tuple[float, ...] = (0.005, 0.015, 0.045)
+    gains: Annotated[tuple[float, ...], between(0, 1000), length(1, 1000)] = (0.005, 0.015, 0.045)
     """Values of k_f, the change of the action per newton."""
-    smoothings: tuple[float, ...] = (0.8, 0.9)
+    smoothings: Annotated[tuple[float, ...], Bounds(0, 1, high_open=True), length(1, 1000)] = (
+        0.8,
+        0.9,
+    )
     """Values of the moving average's weight on the past."""
-    clips: tuple[float, ...] = (0.05,)
+    clips: Annotated[tuple[float, ...], between(0, 1000), length(1, 1000)] = (0.05,)
     """Values of the largest change of an action."""
-    episodes: int = 10
+    episodes: Annotated[int, between(1, 100_000)] = 10
     """Random resets per setting and policy, the same for all settings."""
-    seed: int = 501
+    seed: Seed = 501
     """Seed of the resets and of all noise."""
-    stiffness: float | None = None
+    stiffness: Annotated[float | None, above(0, 1e5)] = None
     """Kp of LIBERO's controller; the paper uses 50. Default: LIBERO's own, 150."""
-
-    def __post_init__(self) -> None:
-        check_size("Sweep", "episodes", self.episodes)
-        if self.seed < 0:
-            raise InputError(f"Sweep: the seed must not be negative, got {self.seed}.")
 
     @property
     def grid(self) -> ComplianceGrid:

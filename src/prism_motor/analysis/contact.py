@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError
+from prism_motor._ranges import Checked, Seed, above, between
 from prism_motor.analysis.contact_episodes import (
     SHOWN,
     ContactEpisode,
@@ -48,27 +49,23 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
-class ContactConfig:
+class ContactConfig(Checked, section="contact"):
     """How contacts are recorded."""
 
     compliance: tuple[str, ...] = ()
     """Also run the first arm with these baselines: mcc-sensorless, mcc-oracle, or a compliance.json
     of prism compliance."""
-    episodes: int = 10
+    episodes: Annotated[int, between(1, 100_000)] = 10
     """Fixed initial states per policy, from the first on."""
-    linger: int = AFTER
+    linger: Annotated[int, between(0, 100_000)] = AFTER
     """Control steps to continue after success, so that what follows a contact is seen."""
-    seed: int = 401
+    seed: Seed = 401
     """Seed of the noise of policies and of the baselines."""
-    stiffness: float | None = None
+    stiffness: Annotated[float | None, above(0, 1e5)] = None
     """Kp of LIBERO's controller for all arms; the paper uses 50. Default: LIBERO's own, 150."""
 
     def __post_init__(self) -> None:
-        check_size("Contacts", "episodes", self.episodes)
-        if self.seed < 0 or self.linger < 0:
-            raise InputError(
-                f"Contacts: seed and linger must not be negative, got {self.seed}, {self.linger}."
-            )
+        super().__post_init__()
         for name in self.compliance:
             find_compliance(name)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError
 from prism_motor._figures import BLUE, GREEN, GREY, INK, ORANGE, PINK, new_figure
+from prism_motor._ranges import Checked, Seed, Threads, between
 from prism_motor.analysis.embed_samples import (
     COMPONENTS,
     PERPLEXITY,
@@ -63,45 +64,35 @@ class NotComparableError(InputError):
 
 
 @dataclass(frozen=True)
-class EmbedConfig:
+class EmbedConfig(Checked, section="embed"):
     """Conditions, and how many samples."""
 
     conditions: tuple[str, ...] = ("nominal", "low-friction", "payload")
     """At least two of nominal, low-friction, payload, pushes, training."""
-    envs: int = 40
-    """Robots, the same under every condition."""
-    seconds: float = 6.0
+    envs: Annotated[int, between(5, 100_000)] = 40
+    """Robots, the same under every condition; they are divided into five folds."""
+    seconds: Annotated[float, between(1, 600)] = 6.0
     """How long each walks."""
-    samples: int = 100
+    samples: Annotated[int, between(1, 100_000)] = 100
     """Samples per condition in the figure."""
-    seed: int = 1000
+    seed: Seed = 1000
     """Seed of walks, t-SNE and bootstrap."""
-    threads: int = 1
+    threads: Threads = 1
     """Threads of the simulation."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for condition in self.conditions:
             find_condition(condition)
         if len(set(self.conditions)) < max(2, len(self.conditions)):
             raise InputError(
                 f"Give at least two conditions, each only once; got {', '.join(self.conditions)}."
             )
-        for name in ("envs", "samples", "threads"):
-            check_size("embed", name, getattr(self, name))
-        if self.envs < 5:
-            raise InputError(
-                f"embed: envs must be at least 5, got {self.envs}: robots are divided into five "
-                "folds, none of which may be empty."
-            )
         if self.samples * len(self.conditions) <= 3 * PERPLEXITY:
             raise InputError(
                 f"embed: {self.samples} samples per condition are too few for a perplexity of "
                 f"{PERPLEXITY:g}; give at least 20."
             )
-        if self.seconds < 1:
-            raise InputError(f"embed: seconds must be at least 1, got {self.seconds}.")
-        if self.seed < 0:
-            raise InputError(f"embed: seed must not be negative, got {self.seed}.")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from prism_motor._checks import InputError, check_choice
+from prism_motor._checks import InputError, check_choice, check_name
 from prism_motor._console import Progress, text_table
 from prism_motor._figures import STYLE, check_matplotlib, save_png
 from prism_motor._registry import resolve
@@ -151,6 +151,7 @@ def register_study(study: Study[Any, Any]) -> None:
     Args:
         study: The study. It may share the name of a study of another domain.
     """
+    check_name("study", study.name)
     present = find_studies(study.name) if study.name in STUDIES else ()
     if study in present:
         return

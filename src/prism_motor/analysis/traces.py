@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import torch
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError
+from prism_motor._ranges import Checked, Seed, Threads, above, between
 from prism_motor.analysis.recording import CommandScript, record
 from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
 from prism_motor.analysis.subjects import Subject, by_arm, load_subjects, same_robot
@@ -86,35 +87,28 @@ def make_script(file: Path | None, seconds: float) -> CommandScript:
 
 
 @dataclass(frozen=True)
-class TraceConfig:
+class TraceConfig(Checked, section="traces"):
     """How traces are recorded."""
 
     script: Path | None = None
     """Text file with a line of time (s), forward, sideways (m/s) and yaw rate (rad/s) for every new
     command; default: stand, walk, turn, side-step, walk back, stand."""
-    seconds: float = 20.0
+    seconds: Annotated[float, above(0, 600)] = 20.0
     """When the script ends."""
-    detail: tuple[float, float] = (4.0, 6.0)
+    detail: Annotated[tuple[float, float], between(0, 600)] = (4.0, 6.0)
     """Start and end of the time in which mechanics are drawn and stored step by step, s."""
     condition: str = "nominal"
     """One of nominal, low-friction, payload, pushes, training."""
-    envs: int = 16
+    envs: Annotated[int, between(1, 100_000)] = 16
     """Robots per policy; they differ in their initial joint angles."""
-    seed: int = 301
+    seed: Seed = 301
     """Seed of the initial states and everything else random."""
-    threads: int = 1
+    threads: Threads = 1
     """Threads of the simulation."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         find_condition(self.condition)
-        for name in ("envs", "threads"):
-            check_size("Traces", name, getattr(self, name))
-        if self.seed < 0:
-            raise InputError(f"Traces: the seed must not be negative, got {self.seed}.")
-        if self.seconds > 600:
-            raise InputError(
-                f"Traces: a script may last up to 600 s, this one ends at {self.seconds} s."
-            )
         start, end = self.detail
         if not 0 <= start < end <= self.seconds:
             raise InputError(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import re
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
-from prism_motor._checks import check_choice, check_size
+from prism_motor._checks import InputError, check_choice, check_name
+from prism_motor._ranges import Checked, Count, Seeds, above
 from prism_motor.domains import Domain, domain_of
 from prism_motor.runs.configs import ConfigError, flatten, from_dict
 from prism_motor.runs.layout import DEMOS, LOGS, TUNING_RUNS
-from prism_motor.train.config import EvaluationConfig, check_seeds, check_unique
+from prism_motor.train.config import EvaluationConfig, check_unique
 
 RESERVED = (TUNING_RUNS, LOGS, DEMOS)
 """Folders of a campaign that are not variants."""
+
+MOST_SETTINGS = 10_000
+"""How many settings the tuning of an arm may try."""
 
 
 class CampaignError(ConfigError):
@@ -22,7 +27,7 @@ class CampaignError(ConfigError):
 
 
 @dataclass(frozen=True)
-class Arm:
+class Arm(Checked, section="arms"):
     """One side of the comparison."""
 
     name: str
@@ -35,12 +40,13 @@ class Arm:
     """Tuning sweep that replaces the campaign's; must have as many combinations."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.arm:
             object.__setattr__(self, "arm", self.name)
 
 
 @dataclass(frozen=True)
-class Variant:
+class Variant(Checked, section="variants"):
     """A named change to all arms, to repeat the comparison under other circumstances."""
 
     name: str
@@ -52,26 +58,23 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Tuning:
+class Tuning(Checked, section="tuning"):
     """A sweep for every arm before the reported runs, on seeds that are never reported."""
 
-    seeds: tuple[int, ...]
+    seeds: Seeds
     """Training seeds of the sweep."""
     sweep: dict[str, Any] = field(default_factory=dict)
     """Lists of values by dotted key; all combinations are tried. ``KEY.times`` multiplies."""
-    fraction: float = 0.35
+    fraction: Annotated[float, above(0, 1)] = 0.35
     """Length of a tuning run as a fraction of a reported one; schedules shrink with it."""
 
     def __post_init__(self) -> None:
-        check_seeds("tuning.seeds", self.seeds)
-        if not 0 < self.fraction <= 1:
-            raise CampaignError(
-                f"tuning.fraction must be above 0 and at most 1, got {self.fraction}."
-            )
+        super().__post_init__()
+        check_unique("tuning.seeds", self.seeds)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Campaign:
+class Campaign(Checked, section="campaign"):
     """The contents of a campaign file."""
 
     kind: str = "locomotion"
@@ -86,9 +89,9 @@ class Campaign:
     """User modules that its runs need."""
     arms: tuple[Arm, ...]
     """What is compared, in the order of the tables."""
-    seeds: tuple[int, ...]
+    seeds: Seeds
     """Training seeds in order: all arms train with the first before the second."""
-    updates: int | None = None
+    updates: Count | None = None
     """Updates per run; default: the preset's."""
     overrides: dict[str, Any] = field(default_factory=dict)
     """Settings of all runs."""
@@ -102,19 +105,18 @@ class Campaign:
     """The sweep before the reported runs."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         domain = self.domain
-        check_name("campaign", self.name)
+        _check_folder("campaign", self.name)
         check_choice("preset", self.preset, domain.presets)
         if not self.arms:
             raise CampaignError("A campaign needs at least one arm ([[arms]]).")
         for arm in self.arms:
-            check_name("arm", arm.name)
+            _check_folder("arm", arm.name)
             check_choice("arm", domain.arm_name(arm.arm), domain.arms)
         # Compare current names, which the runs are labelled with; files may use former ones.
         check_unique("The arms' names", [self.label(arm) for arm in self.arms])
-        check_seeds("seeds", self.seeds)
-        if self.updates is not None:
-            check_size("campaign", "updates", self.updates)
+        check_unique("seeds", self.seeds)
         self._check_variants()
         if self.tuning is not None:
             self._check_tuning(self.tuning)
@@ -122,7 +124,7 @@ class Campaign:
     def _check_variants(self) -> None:
         earlier: list[str] = []
         for variant in self.variants:
-            check_name("variant", variant.name)
+            _check_folder("variant", variant.name)
             if variant.like is not None:
                 check_choice(f"variant (before {variant.name!r})", variant.like, earlier)
             earlier.append(variant.name)
@@ -228,24 +230,36 @@ def combinations(campaign: Campaign, arm: Arm) -> list[dict[str, Any]]:
                 f"The sweep of {arm.name}: {key} needs a list of values, got {values!r}."
             )
         check_unique(f"The sweep of {arm.name}, {key},", values)
-        for value in values:
-            _check_value(f"The sweep of {arm.name}: {key}", value)
-    return [dict(zip(sweep, values, strict=True)) for values in product(*sweep.values())]
-
-
-def check_name(what: str, name: str) -> None:
-    """Reject what cannot name a folder of a campaign."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or name in RESERVED:
+    if (number := math.prod(map(len, sweep.values()))) > MOST_SETTINGS:
         raise CampaignError(
-            f"{name!r} cannot be the name of a {what}: it names a folder. Use letters, digits, "
-            f"'.', '_' and '-', and none of {', '.join(RESERVED)}."
+            f"The sweep of {arm.name} has {number} settings; at most {MOST_SETTINGS} can be tried."
         )
+    found = [dict(zip(sweep, values, strict=True)) for values in product(*sweep.values())]
+    for setting in found:
+        setting_name(setting)
+    return found
 
 
-def _check_value(where: str, value: Any) -> None:
-    """Reject a sweep value that cannot be part of a folder's name."""
-    if not re.fullmatch(r"[A-Za-z0-9._+\-,\[\]' ]{1,80}", str(value)):
+def setting_name(setting: Mapping[str, Any]) -> str:
+    """Return the name of a folder for a setting of a sweep; raise if its values cannot be one."""
+    name = ",".join(f"{key.rpartition('.')[2]}={value}" for key, value in setting.items())
+    try:
+        return check_name("tuning run", name, also="=,+[]' ", longest=200)
+    except InputError as error:
         raise CampaignError(
-            f"{where} has the value {value!r}, which cannot be part of a folder's name. Use values "
-            "of letters, digits, '.', '_' and '-'; make others separate arms."
+            f"{error} A sweep needs values that can be part of a folder's name; make others "
+            "separate arms."
+        ) from error
+
+
+def _check_folder(what: str, name: str) -> None:
+    """Reject what cannot name a folder of a campaign."""
+    try:
+        check_name(what, name)
+    except InputError as error:
+        raise CampaignError(str(error)) from error
+    if name in RESERVED:
+        raise CampaignError(
+            f"{name!r} cannot be the name of a {what}: a campaign has folders called "
+            f"{', '.join(RESERVED)}."
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from prism_motor._console import Progress
 from prism_motor._extras import MissingExtraError
+from prism_motor._ranges import Checked, Count
 from prism_motor.campaigns.config import Arm, Campaign
 from prism_motor.campaigns.files import write_page
 from prism_motor.campaigns.runner import Runner
@@ -48,10 +49,10 @@ VIDEO = VideoConfig(seconds=8.0, width=480, height=360)
 
 
 @dataclass(frozen=True)
-class DemoConfig:
+class DemoConfig(Checked, section="demo"):
     """Settings of the demo."""
 
-    updates: int = 300
+    updates: Count = 300
     """Updates per arm: the first part of the ``laptop`` preset."""
     evaluation: WalkingEvaluation = EVALUATION
     """How the policies are evaluated."""

@@ -88,7 +88,7 @@ def find_campaign(given: str, preset: str | None = None) -> tuple[Campaign, Path
 def _parse(loads: Callable[[str], Any], path: Path) -> Any:
     try:
         return loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CampaignError(f"{path} cannot be read: {error}.") from error
 
 

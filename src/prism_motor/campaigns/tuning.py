@@ -14,11 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prism_motor.campaigns.config import Arm, CampaignError, combinations
+from prism_motor.campaigns.config import Arm, CampaignError, combinations, setting_name
 from prism_motor.runs import Run, to_dict
 from prism_motor.runs.atomic import write_json
 from prism_motor.runs.layout import METRICS, TUNING, TUNING_RUNS
 from prism_motor.runs.verification import verify
+from prism_motor.train.config import check_unique
 
 if TYPE_CHECKING:
     from prism_motor.campaigns.ledger import RunState
@@ -63,8 +64,7 @@ def _tuning_run(plan: Plan, arm: Arm, base: RunConfig, setting: Settings, seed: 
     shorter = plan.domain.shorten(base, plan.campaign.tuning.fraction)
     # Swept values override shortened schedules, but every arm gets the same number of updates.
     changes = {**shorter, **setting, "updates": shorter["updates"]}
-    names = [f"{key.rpartition('.')[2]}={value}" for key, value in setting.items()]
-    place = Path(TUNING_RUNS) / arm.name / f"{','.join(names)}-{seed}"
+    place = Path(TUNING_RUNS) / arm.name / f"{setting_name(setting)}-{seed}"
     return replace(plan.make_run(place, plan.variants[0], arm, seed, changes), setting=setting)
 
 
@@ -78,6 +78,7 @@ def _settings(plan: Plan, arm: Arm, base: RunConfig) -> list[Settings]:
             plain = key.removesuffix(".times")
             setting[plain] = value if plain == key else _multiply(known, plain, value)
         found.append(setting)
+    check_unique(f"The settings of the sweep of {arm.name}", [*map(setting_name, found)])
     return found
 
 
@@ -89,8 +90,11 @@ def _multiply(config: dict[str, Any], key: str, factor: Any) -> float:
     for value in (number, factor):
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise CampaignError(f"The sweep multiplies {key}, which is not a number: {value!r}.")
-    product = number * factor
-    return round(product) if isinstance(number, int) else float(f"{product:.6g}")
+    try:
+        product = number * factor
+        return round(product) if isinstance(number, int) else float(f"{product:.6g}")
+    except (OverflowError, ValueError):
+        raise CampaignError(f"The sweep multiplies {key} by {factor}: too large.") from None
 
 
 def score(run: PlannedRun) -> float:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
 
-from prism_motor._checks import InputError, check_choice, check_size
+from prism_motor._checks import InputError, check_choice
 from prism_motor._console import available_cores, count
+from prism_motor._ranges import Checked, Threads
 from prism_motor.cli.flags import parse
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ FILE is a TOML file, the folder of a campaign, or a campaign shipped with prism:
 
 
 @dataclass(frozen=True)
-class CampaignOptions:
+class CampaignOptions(Checked, section="--"):
     """Which campaign."""
 
     file: Positional[str]
@@ -43,7 +44,7 @@ class CampaignOptions:
 class RunOptions(CampaignOptions):
     """How to run a campaign."""
 
-    jobs: int | None = None
+    jobs: Threads | None = None
     """Number of parallel jobs, with one thread each; default: the number of cores."""
     until: str | None = None
     """Start no new job after this time, e.g. 45m or 1h30m."""
@@ -55,7 +56,7 @@ class RunOptions(CampaignOptions):
 class StatusOptions(CampaignOptions):
     """How the time left is estimated."""
 
-    jobs: int | None = None
+    jobs: Threads | None = None
     """Number of parallel jobs to assume; default: the number of cores."""
 
 
@@ -93,7 +94,6 @@ def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
 
     seconds = None if options.until is None else parse_duration(options.until)
     jobs = available_cores() if options.jobs is None else options.jobs
-    check_size("prism campaign", "--jobs", jobs)
     found, folder = _find(options, plugins)
     runner = Runner(found, folder, jobs=jobs, until=seconds, reuse=options.reuse)
     try:
@@ -157,7 +157,7 @@ def _find(options: CampaignOptions, plugins: Sequence[str]) -> tuple[Campaign, P
 
 def parse_duration(text: str) -> float:
     """Read a duration like ``45m``, ``1h30m`` or ``90s``."""
-    parts = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text)
+    parts = re.fullmatch(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,9})s)?", text)
     if not text or parts is None:
         raise InputError(f"--until takes a duration like 45m, 1h30m or 90s, got {text!r}.")
     hours, minutes, seconds = (int(part or 0) for part in parts.groups())

@@ -24,14 +24,14 @@ class Command:
 
     def call(self, name: str, words: Sequence[str], plugins: Sequence[str]) -> None:
         """Run the command."""
-        import tyro
+        from prism_motor.cli.flags import call
 
         place = self.place
         function = resolve(f"prism_motor.cli.{place}") if isinstance(place, str) else place
         if self.raw:
             function(words, plugins)
         else:
-            tyro.cli(function, args=list(words), prog=f"prism {name}")
+            call(function, words, prog=f"prism {name}")
 
 
 _TRY, _TRAIN, _LOOK, _ROBOT, _ABOUT = (

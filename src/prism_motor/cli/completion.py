@@ -10,7 +10,7 @@ from typing import Annotated, Any, Union, get_type_hints
 from prism_motor._registry import resolve
 from prism_motor.cli.commands import COMMANDS
 from prism_motor.cli.evaluate import EvalOptions
-from prism_motor.cli.flags import combine
+from prism_motor.cli.flags import combine, with_ranges
 from prism_motor.cli.train import HIDDEN, TrainOptions
 from prism_motor.domains import DOMAINS, Domain
 
@@ -27,7 +27,7 @@ def complete(words: Sequence[str]) -> None:
     import tyro
 
     commands: dict[str, Callable[..., Any]] = {
-        name: resolve(f"prism_motor.cli.{command.place}")
+        name: with_ranges(resolve(f"prism_motor.cli.{command.place}"))
         for name, command in COMMANDS.items()
         if not command.raw
     }

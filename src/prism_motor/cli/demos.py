@@ -9,6 +9,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
+from prism_motor._ranges import between
 from prism_motor.manipulation.demonstrations.collection import (
     CollectionConfig,
     DemonstrationCollection,
@@ -19,7 +20,7 @@ from prism_motor.manipulation.demonstrations.collection import (
 def demos(
     config: Annotated[CollectionConfig, arg(name="")],
     out: Path | None = None,
-    workers: int = 0,
+    workers: Annotated[int, between(0, 1024)] = 0,
 ) -> None:
     """Record demonstrations of a scripted expert from random resets.
 
@@ -32,12 +33,12 @@ def demos(
         workers: Number of processes that record; 0: this one.
     """
     from prism_motor._console import Progress
-    from prism_motor.manipulation.tasks import find_task
+    from prism_motor.manipulation.tasks import dataset_name, find_task
 
     # Resolve the task, and find what an earlier call has recorded.
     task = find_task(config.suite, config.task)
     config = replace(config, task=task.name)
-    folder = out or Path("demos") / f"{config.suite}-{task.name}"
+    folder = out or Path("demos") / dataset_name(config.suite, task.name)
     collection = DemonstrationCollection(config, folder, workers)
     wanted = demonstrations(config.episodes)
     print(f"{folder}: {wanted} of {config.suite} {task.name}, '{task.instruction}'")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_motor._console import Progress, count
+from prism_motor._ranges import Checked, Step
 from prism_motor.cli.flags import parse_together
 from prism_motor.domains import DOMAINS, open_run
 from prism_motor.runs.shipped import writable
@@ -20,10 +21,10 @@ prism eval RUN --help shows the options for that run. Conditions:
 
 
 @dataclass(frozen=True)
-class EvalOptions:
+class EvalOptions(Checked, section="--"):
     """Which policy to evaluate."""
 
-    checkpoint: int | None = None
+    checkpoint: Step | None = None
     """Which checkpoint; default: the newest."""
     again: bool = False
     """Repeat finished episodes."""

@@ -6,11 +6,13 @@ import ast
 import dataclasses
 import inspect
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+import typing
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, wraps
 from typing import Annotated, Any, TypeVar
 
 from prism_motor._checks import InputError
+from prism_motor._ranges import check_arguments, describe_range, field_hints
 from prism_motor.runs import to_dict
 from prism_motor.runs.configs import flatten
 
@@ -28,7 +30,51 @@ def parse(kind: type[T], arguments: Sequence[str], *, prog: str, description: st
     """
     import tyro
 
-    return tyro.cli(kind, args=list(arguments), prog=prog, description=description)
+    parsed = tyro.cli(_mirror(kind), args=list(arguments), prog=prog, description=description)
+    return _restore(kind, parsed)
+
+
+def call(function: Callable[..., Any], arguments: Sequence[str], *, prog: str) -> None:
+    """Parse arguments by the signature of a function, check them and call it."""
+    import tyro
+
+    tyro.cli(with_ranges(function), args=list(arguments), prog=prog)
+
+
+def with_ranges(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that checks its arguments, and whose help shows their ranges."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    settings = {name: typing.get_args(hint)[0] for name, hint in hints.items() if _holds(hint)}
+
+    @wraps(function)
+    def checked(*values: Any, **named: Any) -> Any:
+        given = inspect.signature(function).bind(*values, **named).arguments
+        given |= {name: _restore(kind, given[name]) for name, kind in settings.items()}
+        check_arguments(function, given)
+        return function(**given)
+
+    shown = {
+        name: Annotated[(_mirror(settings[name]), *typing.get_args(hint)[1:])]  # type: ignore[misc]
+        if name in settings
+        else _explain(hint)
+        for name, hint in hints.items()
+    }
+    signature = inspect.signature(function)
+    parameters = [
+        one.replace(annotation=shown.get(one.name, one.annotation))
+        for one in signature.parameters.values()
+    ]
+    del checked.__wrapped__  # type: ignore[attr-defined]  # whose annotations would be read
+    checked.__annotations__ = shown
+    checked.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return checked
+
+
+def _holds(hint: Any) -> bool:
+    """Return whether an annotated argument is a dataclass, whose fields are flags."""
+    return typing.get_origin(hint) is Annotated and dataclasses.is_dataclass(
+        typing.get_args(hint)[0]
+    )
 
 
 def parse_together(
@@ -53,11 +99,17 @@ def parse_together(
     Returns:
         The options, and the settings that differ from their defaults by dotted key.
     """
-    parsed: Any = parse(
-        combine(options, settings, hidden), arguments, prog=prog, description=description
+    import tyro
+
+    parsed: Any = tyro.cli(
+        combine(options, settings, hidden),
+        args=list(arguments),
+        prog=prog,
+        description=description,
     )
     before, after = (flatten(to_dict(one)) for one in (_shown(settings, hidden), parsed.settings))
-    return parsed.options, {key: value for key, value in after.items() if before.get(key) != value}
+    changes = {key: value for key, value in after.items() if before.get(key) != value}
+    return _restore(options, parsed.options), changes
 
 
 def combine(options: type[Any], settings: Any, hidden: Collection[str] = ()) -> type[Any]:
@@ -68,40 +120,83 @@ def combine(options: type[Any], settings: Any, hidden: Collection[str] = ()) -> 
     return dataclasses.make_dataclass(
         "Options",
         [
-            ("options", Annotated[options, flat]),
+            ("options", Annotated[_mirror(options), flat]),
             ("settings", Annotated[type(shown), flat], dataclasses.field(default=shown)),
         ],
         frozen=True,
     )
 
 
-def _shown(settings: Any, hidden: Collection[str]) -> Any:
-    """Return the settings without hidden fields."""
-    kind = _without(type(settings), hidden)
-    names = [field.name for field in dataclasses.fields(kind)]
-    return kind(**{name: getattr(settings, name) for name in names})
+def _shown(settings: Any, hidden: Collection[str] = ()) -> Any:
+    """Return the settings without hidden fields, for parsing."""
+    names = [one.name for one in dataclasses.fields(settings) if one.name not in hidden]
+    values = {name: getattr(settings, name) for name in names}
+    values = {
+        name: _shown(value) if dataclasses.is_dataclass(value) else value
+        for name, value in values.items()
+    }
+    sections = {name: type(v) for name, v in values.items() if dataclasses.is_dataclass(v)}
+    return _mirror(type(settings), hidden, sections)(**values)
 
 
-@cache
-def _without(kind: type[Any], hidden: Collection[str]) -> type[Any]:
-    """Return a dataclass without some of its fields, for parsing."""
-    import tyro
+def _mirror(
+    kind: type[Any], hidden: Collection[str] = (), sections: Mapping[str, type[Any]] | None = None
+) -> type[Any]:
+    """Return a dataclass with the fields of another, for parsing: its help shows their ranges.
 
-    docs, hints = field_docs(kind), inspect.get_annotations(kind, eval_str=True)
-    for base in kind.__mro__[1:]:
-        hints = {**inspect.get_annotations(base, eval_str=True), **hints}
+    It checks nothing, so that a value out of its range is reported by :func:`_restore` and by
+    what reads the settings, in our words.
+
+    Args:
+        kind: The dataclass.
+        hidden: Fields to leave out.
+        sections: Types of nested settings, for their mirrors.
+    """
+    docs, hints = field_docs(kind), {**field_hints(kind), **(sections or {})}
     made = [
         (
-            field.name,
-            Annotated[hints[field.name], tyro.conf.arg(help=docs.get(field.name, ""))],
-            dataclasses.field(default=dataclasses.MISSING),
+            one.name,
+            _explain(hints[one.name], docs.get(one.name, "")),
+            dataclasses.field(default=one.default, default_factory=one.default_factory),  # type: ignore[call-overload]
         )
-        for field in dataclasses.fields(kind)
-        if field.name not in hidden
+        for one in dataclasses.fields(kind)
+        if one.name not in hidden
     ]
     return dataclasses.make_dataclass(kind.__name__, made, frozen=True, kw_only=True)
 
 
+def _restore(kind: type[T], mirrored: Any) -> T:
+    """Return what was parsed as the dataclass it mirrors, which checks it."""
+    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: getattr(mirrored, name) for name in names})
+
+
+def _explain(hint: Any, doc: str | None = None) -> Any:
+    """Return an annotation for tyro: the help is the given one and shows the range."""
+    import tyro
+
+    allowed = describe_range(hint)
+    if not allowed:
+        return hint if doc is None else Annotated[hint, tyro.conf.arg(help=doc)]
+
+    if doc and _is_group(hint):
+        return Annotated[hint, tyro.conf.arg(help=f"{doc} (each {allowed})")]
+
+    def behaviour(default: str) -> str:
+        return f"({allowed}; default: {default})"
+
+    return Annotated[hint, tyro.conf.arg(help=doc, help_behavior_hint=behaviour)]
+
+
+def _is_group(hint: Any) -> bool:
+    """Return whether a value becomes several flags: a table, or a list of lists."""
+    plain = typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
+    return typing.get_origin(plain) is dict or (
+        typing.get_origin(plain) is tuple and typing.get_origin(typing.get_args(plain)[0]) is tuple
+    )
+
+
+@cache
 def field_docs(kind: type[Any]) -> dict[str, str]:
     """Return the docstrings under the fields of a dataclass, including its bases."""
     found: dict[str, str] = {}

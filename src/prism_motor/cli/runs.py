@@ -8,12 +8,13 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from prism_motor._console import count
+from prism_motor._ranges import Step
 
 
 def export(
     run: Positional[Path],
     out: Path | None = None,
-    checkpoint: int | None = None,
+    checkpoint: Step | None = None,
 ) -> None:
     """Export the policy of a run for use outside of prism.
 
@@ -99,7 +100,6 @@ def report(
         reference: Arm that the others are compared with; default: mlp-matched.
         title: Heading of the page; default: the folder's name.
     """
-    from prism_motor._console import count
     from prism_motor.report import terminal_table, write_report
 
     command = ["prism", "report", str(folder)]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import Annotated
+
+from prism_motor._ranges import Count, between
 
 
-def demo(out: Path = Path("outputs/demo"), updates: int = 300) -> None:
+def demo(out: Path = Path("outputs/demo"), updates: Count = 300) -> None:
     """Train PRISM and an MLP of equal size to walk, with videos (8 minutes on two cores).
 
     A second call continues where the first one stopped.
@@ -16,11 +19,10 @@ def demo(out: Path = Path("outputs/demo"), updates: int = 300) -> None:
         out: Folder for runs, videos and the page.
         updates: Updates per policy, about one per second.
     """
-    from prism_motor._checks import check_size
     from prism_motor.campaigns.demo import DemoConfig, run_demo
     from prism_motor.report import terminal_table
 
-    config = DemoConfig(updates=check_size("prism demo", "--updates", updates))
+    config = DemoConfig(updates=updates)
     words = ["prism", "demo"] + (["--out", str(out)] if out != Path("outputs/demo") else [])
     words += ["--updates", str(updates)] if updates != DemoConfig.updates else []
     try:
@@ -38,7 +40,7 @@ def demo(out: Path = Path("outputs/demo"), updates: int = 300) -> None:
 
 def physics(
     out: Path = Path("outputs/physics"),
-    seeds: int | None = None,
+    seeds: Annotated[int | None, between(2, 1000)] = None,
     arms: tuple[str, ...] = (),
     quick: bool = False,
 ) -> None:

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_motor._checks import InputError
+from prism_motor._ranges import Checked, Step, check_ranges
 from prism_motor.analysis.study import choose_study, run_study
 from prism_motor.cli.flags import parse_together
 
 
 @dataclass(frozen=True)
-class StudyOptions:
+class StudyOptions(Checked, section="--"):
     """What to study."""
 
     out: Path | None = None
     """Output folder; default: FIRST RUN/analysis/NAME."""
-    checkpoint: int | None = None
+    checkpoint: Step | None = None
     """Which checkpoint; default: the newest."""
 
 
@@ -45,4 +46,5 @@ def study(name: str, arguments: Sequence[str], plugins: Sequence[str] = ()) -> N
         raise InputError(f"Give at least one run folder: prism {name} {few}.")
     changes = {key: tuple(v) if isinstance(v, list) else v for key, v in changes.items()}
     settings = replace(config, **changes)
+    check_ranges(settings)  # a user's own dataclass may not be a checked one
     run_study(chosen, runs, settings, out=options.out, checkpoint=options.checkpoint)

@@ -6,16 +6,18 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from tyro.conf import Positional
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError, check_name
 from prism_motor._console import available_cores, count, duration
+from prism_motor._ranges import Checked, Count, Threads
 from prism_motor.cli.flags import parse, parse_together, peek, rename
 from prism_motor.domains import DOMAINS, Domain, domain_of
+from prism_motor.runs.layout import CONFIG
 
 HIDDEN = ("kind", "plugins")
 """Settings of a run that are not flags."""
@@ -30,7 +32,7 @@ defaults."""
 
 
 @dataclass(frozen=True)
-class TrainOptions:
+class TrainOptions(Checked, section="--"):
     """How to train a run."""
 
     out: Path | None = None
@@ -39,23 +41,23 @@ class TrainOptions:
     """Repeat the run of this config.json; other options change its settings."""
     label: str | None = None
     """Name of the arm in tables; default: the arm's."""
-    processes: int = 1
+    processes: Threads = 1
     """Data-parallel processes on this machine (or use torchrun); they share each update."""
-    video_every: int | None = None
+    video_every: Count | None = None
     """Record a video every this many updates, as RUN/videos/UPDATE.mp4."""
 
 
 @dataclass(frozen=True)
-class ResumeOptions:
+class ResumeOptions(Checked, section="--"):
     """How to resume a run, which keeps its settings."""
 
     resume: Path
     """The run folder."""
-    updates: int | None = None
+    updates: Count | None = None
     """New total number of updates, to train longer than planned."""
-    processes: int = 1
+    processes: Threads = 1
     """Number of data-parallel processes; must be the same as before."""
-    video_every: int | None = None
+    video_every: Count | None = None
     """Record a video every this many updates, as RUN/videos/UPDATE.mp4."""
 
 
@@ -80,7 +82,8 @@ def train(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     else:
         assert named is not None
         domain, options, settings = _from_preset(DOMAINS[named], words, plugins)
-    out = options.out or Path("runs") / domain.run_name(settings)
+    name = check_name("run", domain.run_name(settings), also="+=", longest=200)
+    out = options.out or Path("runs") / name
     _launch(domain, settings, out, options)
 
 
@@ -122,7 +125,7 @@ def _from_file(
         data = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is not JSON: {error}.") from error
     if not isinstance(data, dict):
         raise InputError(f"{file} should hold a table of settings, not {type(data).__name__}.")
@@ -155,9 +158,10 @@ def _resume(words: list[str], domain: Domain | None) -> None:
     from prism_motor.domains import open_run
 
     run = Path(peek(words, "--resume") or "")
-    found = open_run(run)[1]
+    _, found, config = open_run(run)
     if domain is not None and domain is not found:
         raise InputError(f"{run} is a run of {found.name}, not of {domain.name}.")
+    _check_kept(run, config, _present_names(found, words))
     options = parse(
         ResumeOptions,
         _present_names(found, words),
@@ -165,6 +169,22 @@ def _resume(words: list[str], domain: Domain | None) -> None:
         description="Resume a run from its newest checkpoint, with its settings.",
     )
     _launch(found, None, options.resume, options)
+
+
+def _check_kept(run: Path, config: Any, words: list[str]) -> None:
+    """Reject flags of settings, which a resumed run keeps."""
+    from prism_motor.runs import to_dict
+    from prism_motor.runs.configs import flatten
+
+    own = {field.name for field in fields(ResumeOptions)}
+    kept = {*flatten(to_dict(config)), *(field.name for field in fields(TrainOptions))} - own
+    for word in words:
+        name = word.partition("=")[0].removeprefix("--")
+        if word.startswith("--") and name.replace("-", "_") in kept:
+            raise InputError(
+                f"--{name} cannot be given with --resume: {run} keeps its settings. Remove it, or "
+                f"start a new run with --config {run / CONFIG} --{name} ..."
+            )
 
 
 def _present_names(domain: Domain, words: list[str]) -> list[str]:
@@ -183,7 +203,7 @@ def _present_names(domain: Domain, words: list[str]) -> list[str]:
 
 def _number(text: str | None) -> int:
     """Read a number for the defaults; errors are reported when all flags are parsed."""
-    return int(text) if text is not None and text.isdigit() else 1
+    return int(text) if text is not None and text.isdecimal() else 1
 
 
 def _launch(
@@ -193,11 +213,8 @@ def _launch(
     from prism_motor.runs import to_dict
     from prism_motor.train.distributed import current_rank, launch
 
-    check_size("prism train", "--processes", options.processes)
-    if options.video_every is not None:
-        check_size("prism train", "--video-every", options.video_every)
-        if current_rank().is_main:
-            domain.check_videos()
+    if options.video_every is not None and current_rank().is_main:
+        domain.check_videos()
     config = None if settings is None else to_dict(settings)
     updates = options.updates if isinstance(options, ResumeOptions) else None
     work = (config, path, updates, options.video_every)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from prism_motor._checks import InputError, PrismError, check_size
+from prism_motor._checks import InputError, PrismError
+from prism_motor._ranges import Checked, between
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv, make_env
 from prism_motor.locomotion.gait import GaitMeter
@@ -31,17 +32,13 @@ class EvaluationError(PrismError, FloatingPointError):
 
 
 @dataclass(frozen=True)
-class Protocol:
+class Protocol(Checked, section="evaluation"):
     """How much is evaluated."""
 
-    envs: int = 100
+    envs: Annotated[int, between(1, 1_000_000)] = 100
     """Environments."""
-    episodes: int = 2
+    episodes: Annotated[int, between(1, 100_000)] = 2
     """Episodes per environment, the first ones."""
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            check_size("Evaluation", name, value)
 
 
 @dataclass(frozen=True)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError, show
+from prism_motor._ranges import Checked, above, between, length
 from prism_motor._registry import Registry
 
 Range = tuple[float, float]
 
+Number = Annotated[int, between(0, 1000)]
+"""Number of a joint or of a foot, from 0."""
+
 
 @dataclass(frozen=True)
-class SimulationConfig:
+class SimulationConfig(Checked, section="task.simulation"):
     """Physics and control rate."""
 
-    timestep: float = 0.001
+    timestep: Annotated[float, between(1e-5, 0.1)] = 0.001
     """Physics step, s."""
-    substeps: int = 10
+    substeps: Annotated[int, between(1, 1000)] = 10
     """Physics steps per control step."""
-
-    def __post_init__(self) -> None:
-        _above("task.simulation", 0, timestep=self.timestep)
-        check_size("task.simulation", "substeps", self.substeps)
 
     @property
     def control_dt(self) -> float:
@@ -34,55 +33,50 @@ class SimulationConfig:
 
 
 @dataclass(frozen=True)
-class CommandConfig:
+class CommandConfig(Checked, section="task.commands"):
     """Velocity commands."""
 
-    forward: Range = (-0.3, 0.6)
+    forward: Annotated[Range, between(-20, 20)] = (-0.3, 0.6)
     """Forward velocity, m/s."""
-    sideways: Range = (-0.3, 0.3)
+    sideways: Annotated[Range, between(-20, 20)] = (-0.3, 0.3)
     """Velocity to the left, m/s."""
-    heading: Range = (-3.14, 3.14)
+    heading: Annotated[Range, between(-10, 10)] = (-3.14, 3.14)
     """Target heading, rad; the yaw-rate command follows from it."""
-    heading_gain: float = 0.5
+    heading_gain: Annotated[float, between(0, 100)] = 0.5
     """Yaw rate per heading error, 1/s."""
-    yaw_limit: float = 1.0
+    yaw_limit: Annotated[float, between(0, 100)] = 1.0
     """Largest yaw-rate command, rad/s."""
-    deadband: float = 0.2
+    deadband: Annotated[float, between(0, 100)] = 0.2
     """Planar commands up to this norm become zero, m/s."""
-    resample_after: float = 8.0
+    resample_after: Annotated[float, above(0, 1e6)] = 8.0
     """Time between new commands, s."""
 
     def __post_init__(self) -> None:
-        where = "task.commands"
-        _ordered(where, forward=self.forward, sideways=self.sideways, heading=self.heading)
-        _at_least(where, 0, yaw_limit=self.yaw_limit, deadband=self.deadband)
-        _above(where, 0, resample_after=self.resample_after)
+        super().__post_init__()
+        _check_ordered(self, "forward", "sideways", "heading")
 
 
 @dataclass(frozen=True)
-class GaitConfig:
+class GaitConfig(Checked, section="task.gait"):
     """Gait clock and reference motion."""
 
-    cycle: float = 0.64
+    cycle: Annotated[float, between(0.01, 100)] = 0.64
     """Duration of one gait cycle, s."""
-    double_support: float = 0.1
+    double_support: Annotated[float, between(0, 1)] = 0.1
     """All feet are in stance while |sin(phase)| is below this."""
-    offsets: tuple[float, ...] = (0.0, 0.5)
+    offsets: Annotated[tuple[float, ...], between(-1, 1), length(1, 64)] = (0.0, 0.5)
     """Phase of each foot as a fraction of the cycle."""
-    amplitude: float = 0.316
+    amplitude: Annotated[float, between(-10, 10)] = 0.316
     """Size of the reference motion, rad."""
-    swing: tuple[tuple[int, int, float], ...] = ()
+    swing: tuple[tuple[Number, Number, Annotated[float, between(-100, 100)]], ...] = ()
     """Reference motion: (joint, foot, factor) adds factor * amplitude * swing of that foot."""
     from_default_pose: bool = True
     """Whether the reference motion starts from the default pose or from zero angles."""
 
     def __post_init__(self) -> None:
-        _above("task.gait", 0, cycle=self.cycle)
-        _at_least("task.gait", 0, double_support=self.double_support)
-        if not self.offsets:
-            raise InputError("task.gait.offsets is empty; it has one phase per foot.")
+        super().__post_init__()
         for joint, foot, _ in self.swing:
-            if joint < 0 or not 0 <= foot < len(self.offsets):
+            if foot >= len(self.offsets):
                 raise InputError(
                     f"task.gait.swing moves joint {joint} with foot {foot}; feet go from 0 to "
                     f"{len(self.offsets) - 1}, as many as there are offsets."
@@ -90,176 +84,140 @@ class GaitConfig:
 
 
 @dataclass(frozen=True)
-class ActionConfig:
+class ActionConfig(Checked, section="task.actions"):
     """From the policy's output to joint targets."""
 
-    scale: float = 0.25
+    scale: Annotated[float, above(0, 100)] = 0.25
     """Joint angle per unit of action, rad."""
-    clip: float = 18.0
+    clip: Annotated[float, above(0, 1e4)] = 18.0
     """Limit on raw and applied actions."""
     on_reference: bool = False
     """Add the action to the reference motion instead of the default pose."""
 
-    def __post_init__(self) -> None:
-        _above("task.actions", 0, scale=self.scale, clip=self.clip)
-
 
 @dataclass(frozen=True)
-class ObservationConfig:
+class ObservationConfig(Checked, section="task.observations"):
     """What actor and critic see."""
 
-    actor_frames: int = 15
+    actor_frames: Annotated[int, between(1, 1000)] = 15
     """Frames in the actor's history."""
-    critic_frames: int = 3
+    critic_frames: Annotated[int, between(1, 1000)] = 3
     """Frames in the critic's history."""
-    clip: float = 18.0
+    clip: Annotated[float, above(0, 1e6)] = 18.0
     """Limit on every entry."""
-    command_scale: float = 2.0
+    command_scale: Annotated[float, between(0, 1000)] = 2.0
     """Scale of the planar command and of the base velocity."""
-    joint_velocity_scale: float = 0.05
+    joint_velocity_scale: Annotated[float, between(0, 1000)] = 0.05
     """Scale of joint velocities."""
-    mass_scale: float = 30.0
+    mass_scale: Annotated[float, between(0.001, 1e6)] = 30.0
     """The critic sees the base mass divided by this, kg."""
-    noise: float = 0.6
+    noise: Annotated[float, between(0, 100)] = 0.6
     """Factor on all observation noise; 0 turns it off."""
-    joint_noise: float = 0.05
+    joint_noise: Annotated[float, between(0, 100)] = 0.05
     """Standard deviation of joint-angle noise, rad."""
-    joint_velocity_noise: float = 0.5
+    joint_velocity_noise: Annotated[float, between(0, 100)] = 0.5
     """The same for joint velocities, rad/s."""
-    angular_velocity_noise: float = 0.1
+    angular_velocity_noise: Annotated[float, between(0, 100)] = 0.1
     """The same for the base's angular velocity, rad/s."""
-    orientation_noise: float = 0.03
+    orientation_noise: Annotated[float, between(0, 100)] = 0.03
     """The same for roll, pitch and yaw, rad."""
-
-    def __post_init__(self) -> None:
-        where = "task.observations"
-        for name in ("actor_frames", "critic_frames"):
-            check_size(where, name, getattr(self, name))
-        _above(where, 0, clip=self.clip, mass_scale=self.mass_scale)
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        _at_least(where, 0, **{name: v for name, v in values.items() if "noise" in name})
 
 
 @dataclass(frozen=True)
-class RewardConfig:
+class RewardConfig(Checked, section="task.rewards"):
     """Weights and parameters by term name, and the constants that terms share."""
 
-    weights: dict[str, float] = field(default_factory=dict)
+    weights: Annotated[dict[str, float], between(-1e6, 1e6)] = field(default_factory=dict)
     """Weight by term; the total is the sum of weight * control_dt * term, not below zero."""
-    parameters: dict[str, dict[str, float]] = field(default_factory=dict)
+    parameters: Annotated[dict[str, dict[str, float]], between(-1e9, 1e9)] = field(
+        default_factory=dict
+    )
     """Parameters by term, where they differ from the term's defaults."""
-    base_height: float = 0.78
+    base_height: Annotated[float, between(0, 100)] = 0.78
     """Target height of the base above the stance soles, m."""
-    foot_offset: float = 0.035
+    foot_offset: Annotated[float, between(-10, 10)] = 0.035
     """Height of the foot frame above the sole, m."""
-    foot_height: float = 0.06
+    foot_height: Annotated[float, between(0, 10)] = 0.06
     """Target height of a swinging foot, m."""
-    contact_force: float = 425.0
+    contact_force: Annotated[float, between(0, 1e6)] = 425.0
     """Foot force above which a penalty applies, N."""
-    feet_distance: Range = (0.2, 0.5)
+    feet_distance: Annotated[Range, between(0, 100)] = (0.2, 0.5)
     """Allowed distance between the feet, m."""
-    knee_distance: Range = (0.2, 0.25)
+    knee_distance: Annotated[Range, between(0, 100)] = (0.2, 0.25)
     """Allowed distance between the knees, m."""
-    abduction_joints: tuple[tuple[int, ...], ...] = ((1, 2), (7, 8))
+    abduction_joints: tuple[tuple[Number, ...], ...] = ((1, 2), (7, 8))
     """Joints per leg that default_joint_pos keeps close to the default pose."""
 
     def __post_init__(self) -> None:
-        where = "task.rewards"
         object.__setattr__(self, "weights", _read_weights(self.weights))
-        for name, values in self.parameters.items():
-            if not isinstance(values, Mapping):
-                raise InputError(
-                    f"{where}.parameters.{name} must be values by parameter, got {values!r}."
-                )
-            _finite(f"{where}.parameters.{name}", **values)
-        _ordered(where, feet_distance=self.feet_distance, knee_distance=self.knee_distance)
-        _at_least(where, 0, contact_force=self.contact_force)
-        if any(joint < 0 for leg in self.abduction_joints for joint in leg):
-            raise InputError(f"{where}.abduction_joints must be joint numbers from 0.")
+        super().__post_init__()
+        _check_ordered(self, "feet_distance", "knee_distance")
 
 
 def _read_weights(given: Any) -> dict[str, float]:
     """Return weights by term; earlier versions wrote a list of (term, weight)."""
     pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
     try:
-        weights = {str(name): float(weight) for name, weight in pairs}
-    except (TypeError, ValueError):
+        return {str(name): float(weight) for name, weight in pairs}
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"task.rewards.weights must be weights by reward term, got {given!r}."
+            f"task.rewards.weights must be weights by reward term, got {show(given)}."
         ) from None
-    _finite("task.rewards.weights", **weights)
-    return weights
 
 
 @dataclass(frozen=True)
-class RandomisationConfig:
+class RandomisationConfig(Checked, section="task.randomisation"):
     """What varies during training; nothing by default."""
 
-    friction: Range = (1.0, 1.0)
+    friction: Annotated[Range, above(0, 100)] = (1.0, 1.0)
     """Sliding friction, drawn once per environment."""
-    base_mass: Range = (0.0, 0.0)
+    base_mass: Annotated[Range, between(-1000, 1000)] = (0.0, 0.0)
     """Mass added to the base, kg, drawn once per environment."""
-    mass_scale: float = 1.0
+    mass_scale: Annotated[float, between(0.01, 100)] = 1.0
     """Factor on all masses and inertias."""
-    push_every: float = 0.0
+    push_every: Annotated[float, between(0, 1e6)] = 0.0
     """Time between pushes, s; 0 for none."""
-    push_velocity: float = 0.2
+    push_velocity: Annotated[float, between(0, 100)] = 0.2
     """A push sets the planar base velocity to a value within this, m/s."""
-    push_angular_velocity: float = 0.4
+    push_angular_velocity: Annotated[float, between(0, 100)] = 0.4
     """A push sets the base's angular velocity to a value within this, rad/s."""
-    action_delay: float = 0.0
+    action_delay: Annotated[float, between(0, 1)] = 0.0
     """Largest share of the previous action in the applied one, drawn every step."""
-    action_noise: float = 0.0
+    action_noise: Annotated[float, between(0, 10)] = 0.0
     """Multiplicative action noise."""
 
     def __post_init__(self) -> None:
-        where = "task.randomisation"
-        _ordered(where, friction=self.friction, base_mass=self.base_mass)
-        _above(where, 0, friction=self.friction[0], mass_scale=self.mass_scale)
-        _at_least(
-            where, 0, push_every=self.push_every, push_velocity=self.push_velocity,
-            push_angular_velocity=self.push_angular_velocity, action_noise=self.action_noise,
-        )  # fmt: skip
-        if not 0 <= self.action_delay <= 1:
-            raise InputError(
-                f"{where}.action_delay is a share from 0 to 1, got {self.action_delay}."
-            )
+        super().__post_init__()
+        _check_ordered(self, "friction", "base_mass")
 
 
 @dataclass(frozen=True)
-class TerminationConfig:
+class TerminationConfig(Checked, section="task.terminations"):
     """When an episode ends."""
 
-    duration: float = 24.0
+    duration: Annotated[float, above(0, 1e6)] = 24.0
     """Length of a full episode, s."""
-    base_force: float = 1.0
+    base_force: Annotated[float, above(0, 1e9)] = 1.0
     """Contact force on the base that ends the episode, N."""
-    roll: float | None = 0.8
+    roll: Annotated[float | None, above(0, 10)] = 0.8
     """Largest |roll|, rad; ``None`` for no limit."""
-    pitch: float | None = 1.0
+    pitch: Annotated[float | None, above(0, 10)] = 1.0
     """Largest |pitch|, rad; ``None`` for no limit."""
-    height: float | None = 0.5
+    height: Annotated[float | None, between(-100, 100)] = 0.5
     """Lowest base height, m; ``None`` for no limit."""
-
-    def __post_init__(self) -> None:
-        where = "task.terminations"
-        _above(where, 0, duration=self.duration, base_force=self.base_force)
-        for name in ("roll", "pitch"):
-            if getattr(self, name) is not None:
-                _above(where, 0, **{name: getattr(self, name)})
 
 
 @dataclass(frozen=True)
-class LeggedTaskConfig:
+class LeggedTaskConfig(Checked, section="task"):
     """What every task of a legged robot has; the base of your own tasks."""
 
     kind: str = ""
     """Which environment: a name in :data:`TASK_KINDS`."""
     robot: str = "g1"
     """Name of the robot."""
-    start_height: float = 0.80
+    start_height: Annotated[float, above(0, 100)] = 0.80
     """Base height at reset, m."""
-    start_joint_noise: float = 0.1
+    start_joint_noise: Annotated[float, between(0, 10)] = 0.1
     """Joint angles at reset are the default pose plus up to this, rad."""
     simulation: SimulationConfig = field(default_factory=SimulationConfig)
     """Physics and control rate."""
@@ -275,12 +233,18 @@ class LeggedTaskConfig:
     """When an episode ends."""
 
     def __post_init__(self) -> None:
-        _above("task", 0, start_height=self.start_height)
-        _at_least("task", 0, start_joint_noise=self.start_joint_noise)
-        step = self.simulation.control_dt
-        _at_least("task.terminations", step, duration=self.terminations.duration)
+        super().__post_init__()
+        self.check_lasts("terminations.duration", self.terminations.duration)
         if self.randomisation.push_every:
-            _at_least("task.randomisation", step, push_every=self.randomisation.push_every)
+            self.check_lasts("randomisation.push_every", self.randomisation.push_every)
+
+    def check_lasts(self, name: str, seconds: float) -> None:
+        """Raise if a time is shorter than a control step."""
+        step = self.simulation.control_dt
+        if seconds < step:
+            raise InputError(
+                f"task.{name} must be at least {step:g}, got {seconds}: a control step."
+            )
 
     @property
     def episode_steps(self) -> int:
@@ -309,8 +273,7 @@ class TaskConfig(LeggedTaskConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        step = self.simulation.control_dt
-        _at_least("task.commands", step, resample_after=self.commands.resample_after)
+        self.check_lasts("commands.resample_after", self.commands.resample_after)
 
 
 TASK_KINDS: Registry[Any] = Registry(
@@ -358,29 +321,10 @@ def find_config_type(kind: str) -> type[LeggedTaskConfig]:
     return TaskConfig if kind == "velocity" else find_env_type(kind).config_type
 
 
-def _at_least(where: str, low: float, **values: float) -> None:
-    for name, value in values.items():
-        if not value >= low:
-            raise InputError(f"{where}.{name} must be at least {low:g}, got {value}.")
-
-
-def _above(where: str, low: float, **values: float) -> None:
-    for name, value in values.items():
-        if not value > low:
-            raise InputError(f"{where}.{name} must be above {low:g}, got {value}.")
-
-
-def _finite(where: str, **values: float) -> None:
-    for name, value in values.items():
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
-            raise InputError(f"{where}.{name} must be a finite number, got {value!r}.")
-
-
-def _ordered(where: str, **ranges: Range) -> None:
-    for name, (low, high) in ranges.items():
+def _check_ordered(config: Checked, *names: str) -> None:
+    for name in names:
+        low, high = getattr(config, name)
         if not low <= high:
-            raise InputError(f"{where}.{name} must be [lowest, highest], got [{low}, {high}].")
+            raise InputError(
+                f"{config.section}.{name} must be [lowest, highest], got [{low}, {high}]."
+            )

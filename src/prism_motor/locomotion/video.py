@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import torch
 
 from prism_motor._checks import InputError
+from prism_motor._ranges import Checked, Seed, above, between
 from prism_motor.locomotion.commands import HeldCommands
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv, make_env
@@ -29,36 +30,31 @@ _SMOOTHED = 0.5
 
 
 @dataclass(frozen=True)
-class VideoConfig:
+class VideoConfig(Checked, section="video"):
     """What to record."""
 
-    seconds: float = 10.0
+    seconds: Annotated[float, above(0, 600)] = 10.0
     """Length, s."""
-    command: tuple[float, float, float] | None = (0.5, 0.0, 0.0)
+    command: Annotated[tuple[float, float, float] | None, between(-100, 100)] = (0.5, 0.0, 0.0)
     """Forward and sideways velocity (m/s) and yaw rate (rad/s); ``None`` draws them as the task
     does. A task without commands ignores it."""
     condition: str = "nominal"
     """Name of an evaluation condition."""
-    width: int = 640
+    width: Annotated[int, between(64, 3840)] = 640
     """Pixels, even."""
-    height: int = 480
+    height: Annotated[int, between(64, 3840)] = 480
     """Pixels, even."""
-    seed: int = 1
+    seed: Seed = 1
     """Seed of the initial state and everything else random."""
     primitives: bool = False
     """Whether to draw our primitives even where a package with meshes is installed."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         find_condition(self.condition)
-        if not 0 < self.seconds <= 600:
-            raise InputError(f"Video: seconds must be above 0 and up to 600, got {self.seconds}.")
         for name, pixels in (("width", self.width), ("height", self.height)):
-            if pixels % 2 or not 64 <= pixels <= 3840:
-                raise InputError(
-                    f"Video: {name} must be an even number from 64 to 3840, got {pixels}."
-                )
-        if self.command is not None and not np.isfinite(self.command).all():
-            raise InputError(f"Video: command must be three numbers, got {self.command}.")
+            if pixels % 2:
+                raise InputError(f"video.{name} must be even, got {pixels}.")
 
 
 class WalkingVideo:

@@ -19,12 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prism_motor._checks import InputError, check_choice
+from prism_motor._ranges import Bounds, Checked, above, between
 from prism_motor.runs.configs import from_dict
 
 if TYPE_CHECKING:
@@ -35,39 +36,27 @@ SOURCES = ("actuators", "contacts")
 
 
 @dataclass(frozen=True)
-class ComplianceConfig:
+class ComplianceConfig(Checked, section="compliance"):
     """How the executed translation yields to the force at the hand."""
 
     source: str = "actuators"
     """``actuators``: estimated from the torques of the arm; ``contacts``: from the simulator."""
-    gain: float = 0.015
+    gain: Annotated[float, between(0, 1000)] = 0.015
     """Change of the action per newton, k_f."""
-    delay: int = 2
+    delay: Annotated[int, between(0, 10_000)] = 2
     """Delay of the force in control steps, d."""
-    smoothing: float = 0.90
+    smoothing: Annotated[float, Bounds(0, 1, high_open=True)] = 0.90
     """Weight of the past in the moving average of the force."""
-    noise: float = 0.15
+    noise: Annotated[float, between(0, 1e6)] = 0.15
     """Standard deviation of the noise on each component of the force, N; before averaging."""
-    damping: float = 1e-4
+    damping: Annotated[float, above(0, 1e6)] = 1e-4
     """Added to the diagonal of J J^T, epsilon; unused with ``contacts``."""
-    clip: float = 0.05
+    clip: Annotated[float, between(0, 1000)] = 0.05
     """Largest change to each component of the action."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("compliance source", self.source, SOURCES)
-        if self.delay < 0:
-            raise InputError(f"Compliance: the delay must not be negative, got {self.delay}.")
-        if not 0 <= self.smoothing < 1:
-            raise InputError(
-                f"Compliance: smoothing must be from 0 to below 1, got {self.smoothing}."
-            )
-        for name in ("gain", "noise", "clip"):
-            if getattr(self, name) < 0:
-                raise InputError(
-                    f"Compliance: {name} must not be negative, got {getattr(self, name)}."
-                )
-        if self.damping <= 0:
-            raise InputError(f"Compliance: damping must be positive, got {self.damping}.")
 
 
 COMPLIANCE = {
@@ -83,7 +72,7 @@ def find_compliance(name: str) -> ComplianceConfig:
         return COMPLIANCE[check_choice("compliance baseline", name, COMPLIANCE)]
     try:
         return from_dict(ComplianceConfig, json.loads(Path(name).read_text())["chosen"], where=name)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{name} is not a file of prism compliance: {error}. Give such a file, or one of "
             f"{', '.join(COMPLIANCE)}."

@@ -67,11 +67,11 @@ class ManipulationDomain(Domain):
 
     def prepare(self, config: ManipulationConfig) -> ManipulationConfig:
         """Fill in the policy's input and output sizes and the path of the demonstrations."""
-        from prism_motor.manipulation.tasks import find_task, make_environment
+        from prism_motor.manipulation.tasks import dataset_name, find_task, make_environment
 
         task = config.task
         chosen = find_task(task.suite, task.name)
-        demos = config.demos or str(Path("demos") / f"{task.suite}-{chosen.name}")
+        demos = config.demos or str(Path("demos") / dataset_name(task.suite, chosen.name))
         if not task.action:
             # A policy with images uses the suite's cameras unless others are named.
             cameras = (task.cameras or None) if config.network.inputs == "images" else ()
@@ -147,6 +147,7 @@ class ManipulationDomain(Domain):
 
         if rank.world_size > 1:
             raise InputError("manipulation trains in a single process; remove --processes.")
+        _check_device(config.device)
         return HandlingTrainer(config, load_for(config))
 
     def finish(self, run: Run) -> str:
@@ -229,6 +230,17 @@ class ManipulationDomain(Domain):
 
         folder = export_policy(self.load_policy(run, step), out or Path(run) / PRETRAINED)
         return [f"{folder}  Use it with: lerobot-eval --policy.path={folder} ..."]
+
+
+def _check_device(name: str) -> None:
+    """Raise if this machine lacks a device."""
+    import torch
+
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"device: {name} cannot be used on this machine: {reason}") from error
 
 
 class _HandlingEvaluator:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from prism_motor._checks import InputError, check_choice
+from prism_motor._checks import InputError, check_choice, check_name
 from prism_motor._registry import Registry
 
 if TYPE_CHECKING:
@@ -108,12 +108,17 @@ def list_tasks(suite: str) -> tuple[Task, ...]:
 def find_task(suite: str, task: str | int) -> Task:
     """Return a task by its name or its number within the suite."""
     tasks = list_tasks(suite)
-    if str(task).isdigit():
+    if str(task).isdecimal():
         if int(task) < len(tasks):
             return tasks[int(task)]
         raise InputError(f"{suite} has tasks 0 to {len(tasks) - 1}, got {task}.")
     names = [one.name for one in tasks]
     return tasks[names.index(check_choice(f"task of {suite}", task, names))]
+
+
+def dataset_name(suite: str, task: str) -> str:
+    """Return the name of the folder of a task's demonstrations."""
+    return check_name("dataset", f"{suite}-{task}", longest=200)
 
 
 def make_environment(

@@ -8,31 +8,39 @@ An actor is an encoder followed by an MLP trunk; the arms of a comparison differ
 """
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from torch import Tensor, nn
 
-from prism_motor._checks import InputError, InputTypeError, check_choice, check_degree, check_size
+from prism_motor._checks import (
+    InputError,
+    InputTypeError,
+    check_choice,
+    check_degree,
+    check_name,
+    check_size,
+    show,
+)
+from prism_motor._ranges import Checked, above, between, length
 from prism_motor.nn.alternatives import INTERACTIONS, make_interaction
 from prism_motor.nn.conditioner import PolynomialConditioner, make_activation
 from prism_motor.nn.warmup import Warmup
 
 
 @dataclass(frozen=True)
-class ActorConfig:
+class ActorConfig(Checked, section="actor"):
     """A plain MLP actor, and what every actor shares."""
 
     name: ClassVar[str] = "mlp"
 
-    hidden: tuple[int, ...] = (512, 256, 128)
+    hidden: Annotated[tuple[int, ...], between(1, 8192), length(0, 16)] = (512, 256, 128)
     """Hidden widths of the trunk."""
     activation: str = "elu"
     """Activation of the trunk and the encoder."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "hidden", tuple(self.hidden))
-        for width in self.hidden:
-            check_size(f"actor {self.name!r}", "every hidden width", width)
         make_activation(self.activation)
 
     def make_encoder(self, in_features: int) -> nn.Module:
@@ -50,21 +58,18 @@ class ActorConfig:
     @staticmethod
     def from_dict(data: dict[str, Any]) -> "ActorConfig":
         """Read what :meth:`to_dict` wrote; unknown names and keys are errors."""
+        if not isinstance(data, dict):
+            raise InputTypeError(f"actor must be a table of settings, got {show(data)}.")
         options = dict(data)
         return actor_config(options.pop("name", ""), **options)
 
 
 @dataclass(frozen=True)
 class _LatentActorConfig(ActorConfig):
-    latent: int = 256
+    latent: Annotated[int, between(1, 8192)] = 256
     """Width of the interaction stage."""
-    degree: int = 2
+    degree: Annotated[int, between(1, 64)] = 2
     """Polynomial degree of the interaction stage."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_size(f"actor {self.name!r}", "latent", self.latent)
-        check_degree(f"actor {self.name!r}", self.degree)
 
     def encoded_size(self, in_features: int) -> int:
         return self.latent
@@ -78,11 +83,11 @@ class PrismActorConfig(_LatentActorConfig):
 
     interaction: str = "gated"
     """Interaction layer by name; the alternatives give ablation arms."""
-    gate_init: float = 0.01
+    gate_init: Annotated[float, between(-100, 100)] = 0.01
     """Initial gates (``interaction="gated"`` only)."""
-    warmup: int = 0
+    warmup: Annotated[int, between(0, 10**9)] = 0
     """Updates over which the products fade in, 0 for none (``interaction="gated"`` only)."""
-    bound: float | None = None
+    bound: Annotated[float | None, above(0, 1e6)] = None
     """Bounded mode for half precision (``interaction="gated"`` only)."""
 
     def __post_init__(self) -> None:
@@ -114,7 +119,7 @@ class ResidualActorConfig(_LatentActorConfig):
 
     name: ClassVar[str] = "prism-residual"
 
-    warmup: int = 500
+    warmup: Annotated[int, between(0, 10**9)] = 500
     """Policy updates until the polynomial branch is fully on; 0 keeps it on from the start."""
 
     def make_encoder(self, in_features: int) -> nn.Module:
@@ -216,6 +221,7 @@ ACTOR_ALIASES = {"gated": "prism", "residual": "prism-residual"}
 
 def register_actor(config: type[ActorConfig]) -> type[ActorConfig]:
     """Add a custom actor, as a decorator of its config: ``make_encoder`` builds its encoder."""
+    check_name("actor", config.name)
     known = ACTORS.get(config.name)
     if known is not None and known.__qualname__ != config.__qualname__:
         raise InputError(f"There is an actor called {config.name!r} already; choose another name.")
@@ -225,7 +231,7 @@ def register_actor(config: type[ActorConfig]) -> type[ActorConfig]:
 
 def actor_config(name: str, **options: Any) -> ActorConfig:
     """Make an actor's config from its name and options; unknown options are errors."""
-    name = ACTOR_ALIASES.get(name, name)
+    name = ACTOR_ALIASES.get(name, name) if isinstance(name, str) else name
     config = ACTORS[check_choice("actor", name, ACTORS)]
     allowed = [field.name for field in fields(config)]
     for key in options:

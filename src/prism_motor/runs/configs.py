@@ -10,7 +10,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from prism_motor._checks import InputError
+from prism_motor._checks import InputError, show
 
 T = TypeVar("T")
 
@@ -31,6 +31,8 @@ def _plain(value: Any) -> Any:
         return to_dict(value)
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
+    if isinstance(value, Mapping):  # a copy: the config must not change with it
+        return {key: _plain(item) for key, item in value.items()}
     return value
 
 
@@ -50,7 +52,9 @@ def from_dict(kind: type[T], data: dict[str, Any], where: str = "config") -> T:
         if key not in names:
             close = difflib.get_close_matches(key, names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ConfigError(f"{where}: unknown key {key!r}; allowed: {', '.join(names)}.{hint}")
+            raise ConfigError(
+                f"{where}: unknown key {show(key)}; allowed: {', '.join(names)}.{hint}"
+            )
     values = {key: _typed(hints[key], value, f"{where}.{key}") for key, value in data.items()}
     missing = [field.name for field in _required(kind) if field.name not in values]
     if missing:
@@ -98,7 +102,7 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
         return _typed(options[0], value, where)
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise ConfigError(f"{where}: expected a list, got {value!r}.")
+            raise ConfigError(f"{where}: expected a list, got {show(value)}.")
         inner = typing.get_args(hint)
         if len(inner) == 2 and inner[1] is Ellipsis:
             return tuple(_typed(inner[0], item, f"{where}[{i}]") for i, item in enumerate(value))
@@ -109,14 +113,17 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
             for i, (kind, item) in enumerate(zip(inner, value, strict=True))
         )
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ConfigError(f"{where}: {show(value)} is too large for a number.") from None
     if hint is float and isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{where}: expected a finite number, got {value!r}.")
     if hint in (bool, int, float, str) and (
         not isinstance(value, hint) or (hint is int and isinstance(value, bool))
     ):
         raise ConfigError(
-            f"{where}: expected {hint.__name__}, got {value!r} ({type(value).__name__})."
+            f"{where}: expected {hint.__name__}, got {show(value)} ({type(value).__name__})."
         )
     return value
 
@@ -135,10 +142,15 @@ def apply_overrides(config: T, overrides: Mapping[str, Any], where: str = "") ->
 
 
 def flatten(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested tables to dotted keys; a key given twice is an error."""
+    """Flatten nested tables to dotted keys; a key given twice is an error.
+
+    An empty table stays as it is, so that it is noticed where a value belongs.
+    """
+    if not isinstance(tables, Mapping):
+        raise ConfigError(f"Expected settings by name, got {show(tables)}.")
     flat: dict[str, Any] = {}
     for key, value in tables.items():
-        inner = flatten(value) if isinstance(value, Mapping) else {"": value}
+        inner = flatten(value) if isinstance(value, Mapping) and value else {"": value}
         for name, item in inner.items():
             full = f"{key}.{name}" if name else key
             if full in flat:
@@ -181,7 +193,7 @@ def _overridden(config: Any, tree: dict[str, Any], prefix: str, known: list[str]
             near = near or difflib.get_close_matches(key, known, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             allowed = ", ".join(prefix + name for name in names)
-            raise ConfigError(f"Unknown setting {key!r}; known settings: {allowed}.{hint}")
+            raise ConfigError(f"Unknown setting {show(key)}; known settings: {allowed}.{hint}")
         current = getattr(config, name)
         if dataclasses.is_dataclass(current):
             inner = [field.name for field in dataclasses.fields(current)]
@@ -205,6 +217,8 @@ def _merged(current: dict[str, Any], changes: dict[str, Any], hint: Any, where: 
     kind = typing.get_args(hint)[1] if typing.get_args(hint) else Any
     found = dict(current)
     for name, value in changes.items():
+        if isinstance(value, dict) and typing.get_origin(kind) is not dict:
+            raise ConfigError(f"{where}.{name} is a single value, not a group of settings.")
         if isinstance(value, dict):
             found[name] = _merged(found.get(name) or {}, value, kind, f"{where}.{name}")
         else:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError, check_name
+from prism_motor._ranges import Checked, Count, Seed, Seeds, Threads, between
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunConfig:
+class RunConfig(Checked):
     """Everything needed to repeat a training run."""
 
     kind: str
@@ -20,56 +21,47 @@ class RunConfig:
     """Name of the preset the settings came from."""
     arm: str
     """Name of the arm in a comparison."""
-    seed: int = 1
+    seed: Seed = 1
     """Seed for all random numbers."""
-    updates: int = 1000
+    updates: Count = 1000
     """Total number of training updates."""
-    threads: int = 1
+    threads: Threads = 1
     """Simulation and torch threads per process; results depend on it bit for bit."""
-    checkpoint_every: int = 100
+    checkpoint_every: Count = 100
     """Updates between checkpoints."""
-    keep_checkpoints: int = 3
+    keep_checkpoints: Count = 3
     """Number of most recent checkpoints to keep."""
     plugins: tuple[str, ...] = ()
     """User modules that the run needs."""
 
     def __post_init__(self) -> None:
-        for name in ("updates", "threads", "checkpoint_every", "keep_checkpoints"):
-            check_size("run", name, getattr(self, name))
-        if not 0 <= self.seed < 2**31:
-            raise InputError(f"run: seed must be from 0 to 2147483647, got {self.seed}.")
+        super().__post_init__()
+        check_name("preset", self.preset)
+        check_name("arm", self.arm)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationConfig:
+class EvaluationConfig(Checked, section="evaluation"):
     """How a trained policy is evaluated."""
 
     conditions: tuple[str, ...] = ("nominal",)
     """Names of the conditions to evaluate."""
-    seeds: tuple[int, ...] = (101,)
+    seeds: Seeds = (101,)
     """Evaluation seeds."""
-    episodes: int = 20
+    episodes: Annotated[int, between(1, 100_000)] = 20
     """Episodes per seed."""
-    threads: int = 1
+    threads: Threads = 1
     """Number of threads to evaluate with."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_unique("conditions", self.conditions)
-        check_seeds("seeds", self.seeds)
-        for name in ("episodes", "threads"):
-            check_size("evaluation", name, getattr(self, name))
+        check_unique("seeds", self.seeds)
 
     @property
     def pairs(self) -> list[tuple[str, int]]:
         """All (condition, seed) pairs."""
         return [(condition, seed) for condition in self.conditions for seed in self.seeds]
-
-
-def check_seeds(what: str, seeds: Sequence[int]) -> None:
-    """Reject seeds that are missing, negative or repeated."""
-    check_unique(what, seeds)
-    if any(seed < 0 for seed in seeds):
-        raise InputError(f"{what} must not be negative, got {list(seeds)}.")
 
 
 def check_unique(what: str, values: Sequence[Any]) -> None:

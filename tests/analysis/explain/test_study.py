@@ -113,10 +113,10 @@ def test_policies_that_fall_at_once_are_refused():
     ("wrong", "message"),
     [
         ({"condition": "ice"}, "Unknown condition 'ice'"),
-        ({"envs": 1}, "at least 2"),
-        ({"seconds": 0.1}, "at least 1, got 0.1"),
-        ({"seed": -1}, "must not be negative"),
-        ({"top": 0}, "top must be at least 1"),
+        ({"envs": 1}, "envs must be from 2"),
+        ({"seconds": 0.1}, "seconds must be from 1 to 600, got 0.1"),
+        ({"seed": -1}, "seed must be from 0"),
+        ({"top": 0}, "top must be from 1"),
     ],
 )
 def test_settings_are_checked(wrong, message):

@@ -143,11 +143,11 @@ def test_runs_that_cannot_be_probed_are_left_out_and_named(make_run, tmp_path, c
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"horizon": 0}, "horizon must be at least 1"),
+        ({"horizon": 0}, "horizon must be from 1"),
         ({"seconds": 0.5}, "seconds must be from 1 to 600"),
         ({"condition": "windy"}, "Unknown condition 'windy'"),
-        ({"seed": -1}, "must not be negative"),
-        ({"directions": 0}, "directions must be at least 1"),
+        ({"seed": -1}, "seed must be from 0"),
+        ({"directions": 0}, "directions must be from 1"),
     ],
 )
 def test_settings_without_sense_are_refused(options, message):

@@ -71,12 +71,12 @@ def test_extrapolation_is_the_test_set_faster_with_targets_computed_anew(tiny_da
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seeds": 1}, "seeds must be at least 2, got 1"),
+        ({"seeds": 1}, "seeds must be from 2 to 1000, got 1"),
         ({"updates": 0}, "updates must be .* got 0"),
-        ({"learning_rates": ()}, "learning_rates must be one or more positive"),
-        ({"learning_rates": (0.0,)}, "learning_rates must be one or more positive"),
-        ({"sample_seconds": 9.0}, "sample_seconds must be positive and at most"),
-        ({"extrapolation": 0.0}, "extrapolation must be positive"),
+        ({"learning_rates": ()}, "learning_rates must have 1 to 100 values, got 0"),
+        ({"learning_rates": (0.0,)}, r"learning_rates\[0\] must be above 0"),
+        ({"sample_seconds": 9.0}, "sample_seconds must be at most"),
+        ({"extrapolation": 0.0}, "extrapolation must be above 0"),
     ],
 )
 def test_bad_settings_are_refused(change, message):

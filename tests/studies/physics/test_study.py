@@ -174,7 +174,7 @@ def test_names_are_escaped(finished, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--seeds", "1"), "seeds must be at least 2, got 1"),
+        (("--seeds", "1"), "--seeds must be from 2 to 1000, got 1"),
         (("--arms", "mpl"), "Unknown arm 'mpl'"),
         (("--arms", "mlp-large"), "no arm of the common budget"),
         (("--out", "{file}/deeper"), "Cannot write to the output folder"),

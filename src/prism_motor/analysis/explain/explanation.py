@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from torch import Tensor
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._ranges import Checked, Seed, Threads, between
 from prism_motor.analysis.explain.closed_loop import WalkSummary
 from prism_motor.analysis.explain.groups import GroupMatrix
 from prism_motor.analysis.explain.names import NamedProduct
@@ -17,38 +17,31 @@ from prism_motor.statistics import Interval
 
 
 @dataclass(frozen=True)
-class ExplainConfig:
+class ExplainConfig(Checked, section="explain"):
     """Which states, and how many."""
 
     condition: str = "nominal"
     """One of nominal, low-friction, payload, pushes, training."""
-    envs: int = 24
+    envs: Annotated[int, between(2, 100_000)] = 24
     """Robots; half rank the products, the other half compare them with random ones."""
-    seconds: float = 12.0
+    seconds: Annotated[float, between(1, 600)] = 12.0
     """How long each walks."""
-    states: int = 1200
+    states: Annotated[int, between(1, 10_000_000)] = 1200
     """States, spread evenly over the rollout, on which every product is removed."""
-    top: int = 10
+    top: Annotated[int, between(1, 10_000)] = 10
     """Products in the table, and how many are compared with random ones in closed loop."""
-    draws: int = 20
+    draws: Annotated[int, between(1, 100_000)] = 20
     """Random sets of products that the strongest are compared with."""
-    seed: int = 1000
+    seed: Seed = 1000
     """Seed of the rollout and of the random sets."""
     closed_loop: bool = True
     """Whether each robot also walks an episode without products."""
-    threads: int = 1
+    threads: Threads = 1
     """Threads of the simulation."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         find_condition(self.condition)
-        for name in ("envs", "states", "top", "draws", "threads"):
-            check_size("explain", name, getattr(self, name))
-        if self.envs < 2:
-            raise InputError("explain: envs must be at least 2: half rank, half compare.")
-        if self.seconds < 1:
-            raise InputError(f"explain: seconds must be at least 1, got {self.seconds}.")
-        if self.seed < 0:
-            raise InputError(f"explain: seed must not be negative, got {self.seed}.")
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import torch
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError
+from prism_motor._ranges import between
 from prism_motor.analysis.features import read_conditioner
 from prism_motor.analysis.probe.finding import make_finding
 from prism_motor.analysis.probe.probes import (
@@ -61,12 +62,8 @@ CONTACT = ProbeTargets(
 class ContactProbeConfig(ProbeConfig):
     """How probes of contact are made."""
 
-    episodes: int = 40
+    episodes: Annotated[int, between(1, 100_000)] = 40
     """Random resets; per policy with --own, otherwise in total."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_size("Probes", "episodes", self.episodes)
 
     def origin(self, found: ProbeSet) -> str:
         """Describe where the windows come from."""

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError
+from prism_motor._ranges import Checked, Seed, Threads, between
 from prism_motor.analysis.probe.fit import cross_predict, folds_at_random, folds_by_unit, moments
 from prism_motor.analysis.study import Report, silent
 from prism_motor.analysis.subjects import Subject
@@ -102,7 +103,7 @@ def join_windows(parts: list[ProbeWindows]) -> ProbeWindows:
 
 
 @dataclass(frozen=True)
-class ProbeConfig:
+class ProbeConfig(Checked, section="probe"):
     """What probes of all domains have in common."""
 
     reference: Path | None = None
@@ -111,23 +112,18 @@ class ProbeConfig:
     """Probe every policy on the states of its own rollouts instead."""
     untrained: bool = False
     """Also probe every network with random weights, as a control."""
-    directions: int | None = None
+    directions: Annotated[int | None, between(1, 8192)] = None
     """Use only this many principal directions of every feature, so that wide ones have no
     advantage."""
-    horizon: int = 5
+    horizon: Annotated[int, between(1, 1000)] = 5
     """Control steps that targets look ahead."""
-    seed: int = 201
+    seed: Seed = 201
     """Seed of rollouts and held-out parts."""
-    threads: int = 1
+    threads: Threads = 1
     """Threads of the simulation, or of a manipulation policy."""
 
     def __post_init__(self) -> None:
-        for name in ("horizon", "threads"):
-            check_size("Probes", name, getattr(self, name))
-        if self.directions is not None:
-            check_size("Probes", "directions", self.directions)
-        if self.seed < 0:
-            raise InputError(f"Probes: the seed must not be negative, got {self.seed}.")
+        super().__post_init__()
         if self.reference is not None and self.own:
             raise InputError("Give --reference (one policy acts for all) or --own, not both.")
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import torch
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError
+from prism_motor._ranges import between
 from prism_motor.analysis.features import feature_names, read_features
 from prism_motor.analysis.probe.finding import make_finding
 from prism_motor.analysis.probe.probes import (
@@ -142,17 +143,14 @@ class WalkingProbeConfig(ProbeConfig):
 
     condition: str = "pushes"
     """One of nominal, low-friction, payload, pushes (every second), training."""
-    envs: int = 96
+    envs: Annotated[int, between(1, 100_000)] = 96
     """Robots; per policy with --own, otherwise in total."""
-    seconds: float = 8.0
+    seconds: Annotated[float, between(1, 600)] = 8.0
     """How long they walk."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         find_condition(self.condition)
-        check_size("Probes", "envs", self.envs)
-        if not 1 <= self.seconds <= 600:
-            raise InputError(f"Probes: seconds must be from 1 to 600, got {self.seconds}.")
 
     def origin(self, found: ProbeSet) -> str:
         """Describe where the windows come from."""

@@ -12,16 +12,16 @@ uninterrupted one. Attempts are stored next to the dataset until all are done::
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError
+from prism_motor._ranges import Checked, Seed, between
 from prism_motor.manipulation.demonstrations.dataset import ORIGIN, make_features, write_dataset
 from prism_motor.manipulation.demonstrations.recording import (
     load_demonstration,
@@ -46,31 +46,25 @@ def demonstrations(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class CollectionConfig:
+class CollectionConfig(Checked):
     """What to collect; every field is an option of the command."""
 
     suite: str = "metaworld"
     """The suite; metaworld needs no downloads."""
     task: str = "reach-v3"
     """Name or number of the task."""
-    episodes: int = 50
+    episodes: Annotated[int, between(1, 100_000)] = 50
     """Number of demonstrations; only attempts that solve the task count."""
-    image_size: int = 64
+    image_size: Annotated[int, between(0, 4096)] = 64
     """Side of the images, pixels; 0 records none, which is faster and enough for the preset
     state."""
-    seed: int = 1
+    seed: Seed = 1
     """Seed of resets and noise."""
-    hold: int = 8
+    hold: Annotated[int, between(0, 100_000)] = 8
     """Steps recorded after success."""
-    noise: float = 0.0
+    noise: Annotated[float, between(0, 100)] = 0.0
     """Standard deviation of noise on the executed actions of the hand; the actions are recorded
     without it, so that demonstrations show how to recover."""
-
-    def __post_init__(self) -> None:
-        check_size("demonstrations", "episodes", self.episodes)
-        for name in ("image_size", "seed", "hold", "noise"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} must be 0 or more, got {getattr(self, name)}.")
 
     @property
     def most_attempts(self) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError
+from prism_motor._ranges import Checked, Seed, between
+from prism_motor.manipulation.tasks import dataset_name
 from prism_motor.runs.configs import find_differences, flatten, to_flags
 from prism_motor.runs.layout import DEMOS
 
@@ -18,20 +19,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DemonstrationSettings:
+class DemonstrationSettings(Checked, section="demonstrations"):
     """Demonstrations that scripted experts record for a campaign."""
 
-    episodes: int = 50
+    episodes: Annotated[int, between(1, 100_000)] = 50
     """Demonstrations per variant."""
-    seed: int = 1
+    seed: Seed = 1
     """Seed of resets and noise."""
-    noise: float = 0.0
+    noise: Annotated[float, between(0, 100)] = 0.0
     """Standard deviation of noise on the executed actions of the hand."""
-
-    def __post_init__(self) -> None:
-        check_size("demonstrations", "episodes", self.episodes)
-        if not 0 <= self.noise < math.inf:
-            raise InputError(f"demonstrations.noise must be 0 or more, got {self.noise}.")
 
 
 @dataclass(frozen=True)
@@ -143,7 +139,7 @@ def plan_demonstrations(
             continue
         task = arms[0].task
         found[variant] = DemonstrationPreparation(
-            path=folder / DEMOS / (variant or f"{task.suite}-{task.name}"),
+            path=folder / DEMOS / (variant or dataset_name(task.suite, task.name)),
             suite=task.suite,
             task=task.name,
             image_size=_image_size(variant or task.name, arms),

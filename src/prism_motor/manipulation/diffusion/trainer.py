@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from prism_motor._checks import InputError
+from prism_motor.manipulation.demonstrations.dataset import ACTION, OBJECTS, STATE
 from prism_motor.manipulation.diffusion.network import (
     make_policy,
     make_processors,
@@ -35,6 +37,7 @@ class HandlingTrainer(GradientTrainer):
     """
 
     def __init__(self, config: ManipulationConfig, demonstrations: Demonstrations) -> None:
+        _check_sizes(config, demonstrations)
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)
         policy = make_policy(config)
@@ -81,6 +84,21 @@ class HandlingTrainer(GradientTrainer):
                 "Put those back, or start a new run."
             )
         super().restore(tensors, plain)
+
+
+def _check_sizes(config: ManipulationConfig, demonstrations: Demonstrations) -> None:
+    """Raise if the sizes in the settings are not those of the demonstrations."""
+    task = config.task
+    wanted = {STATE: ("state", task.state), ACTION: ("action", task.action)}
+    if config.network.inputs == "objects":
+        wanted[OBJECTS] = ("objects", task.objects)
+    for key, (name, size) in wanted.items():
+        found = demonstrations.vectors[key].shape[-1]
+        if size != found:
+            raise InputError(
+                f"task.{name} is {size}, but its size in the demonstrations is {found}. Leave "
+                "task.state, task.objects and task.action out: they are read from the task."
+            )
 
 
 def _hash(demonstrations: Demonstrations) -> str:

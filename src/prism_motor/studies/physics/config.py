@@ -3,81 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
-from prism_motor._checks import InputError, check_size
+from prism_motor._checks import InputError
+from prism_motor._ranges import Checked, Seed, Threads, above, between, length
 
 TUNING_SEED = 0
 """Seed of the learning-rate sweep; the reported seeds are 1, 2, ..."""
 
-_COUNTS = (
-    "train_episodes",
-    "validation_episodes",
-    "test_episodes",
-    "budget",
-    "head",
-    "updates",
-    "batch",
-    "curve_points",
-    "workers",
-)
-
 
 @dataclass(frozen=True)
-class PhysicsConfig:
+class PhysicsConfig(Checked, section="physics"):
     """Learning physical quantities from positions, velocities and torques."""
 
-    seeds: int = 5
+    seeds: Annotated[int, between(2, 1000)] = 5
     """Number of reported seeds per arm (at least 2, for the intervals)."""
     arms: tuple[str, ...] = ()
     """Which arms to compare, by name; empty for all."""
-    train_episodes: int = 240
+    train_episodes: Annotated[int, between(1, 100_000)] = 240
     """Number of training episodes."""
-    validation_episodes: int = 30
+    validation_episodes: Annotated[int, between(1, 100_000)] = 30
     """Number of validation episodes, which choose the learning rate."""
-    test_episodes: int = 40
+    test_episodes: Annotated[int, between(1, 100_000)] = 40
     """Number of test episodes, used only for reported errors."""
-    episode_seconds: float = 4.0
+    episode_seconds: Annotated[float, between(0.001, 1000)] = 4.0
     """Length of an episode."""
-    sample_seconds: float = 0.02
+    sample_seconds: Annotated[float, between(0.001, 1000)] = 0.02
     """Time between recorded states."""
-    extrapolation: float = 1.5
+    extrapolation: Annotated[float, above(0, 100)] = 1.5
     """Factor on the velocities and torques of test states in the extrapolation set."""
-    data_seed: int = 11
+    data_seed: Seed = 11
     """Seed of the excitation."""
-    budget: int = 16_000
+    budget: Annotated[int, between(1, 10**9)] = 16_000
     """Parameters of every arm, within 1 % (twice as many for the larger MLP)."""
-    head: int = 64
+    head: Annotated[int, between(1, 8192)] = 64
     """Width of the two hidden layers that follow every front layer."""
-    updates: int = 1600
+    updates: Annotated[int, between(1, 10**9)] = 1600
     """Training updates."""
-    batch: int = 256
+    batch: Annotated[int, between(1, 1_000_000)] = 256
     """States per update."""
-    learning_rates: tuple[float, ...] = (5e-3, 1e-2, 2e-2, 4e-2, 8e-2)
+    learning_rates: Annotated[tuple[float, ...], above(0, 100), length(1, 100)] = (
+        5e-3,
+        1e-2,
+        2e-2,
+        4e-2,
+        8e-2,
+    )
     """Peak learning rates of the sweep, the same for every arm."""
-    curve_points: int = 12
+    curve_points: Annotated[int, between(1, 10_000)] = 12
     """Number of times the validation error is recorded during training."""
-    workers: int = 2
+    workers: Threads = 2
     """Number of worker processes, with one thread each."""
 
     def __post_init__(self) -> None:
-        if self.seeds < 2:
+        super().__post_init__()
+        if self.sample_seconds > self.episode_seconds:
             raise InputError(
-                f"seeds must be at least 2, got {self.seeds}: an interval needs two values. "
-                "5 is the default."
+                f"physics.sample_seconds must be at most episode_seconds ({self.episode_seconds}), "
+                f"got {self.sample_seconds}."
             )
-        for name in _COUNTS:
-            check_size("physics", name, getattr(self, name))
-        if not self.learning_rates or min(self.learning_rates) <= 0:
-            raise InputError(
-                f"learning_rates must be one or more positive numbers, got {self.learning_rates}."
-            )
-        if not 0 < self.sample_seconds <= self.episode_seconds:
-            raise InputError(
-                "sample_seconds must be positive and at most episode_seconds "
-                f"({self.episode_seconds}), got {self.sample_seconds}."
-            )
-        if self.extrapolation <= 0:
-            raise InputError(f"extrapolation must be positive, got {self.extrapolation}.")
 
     @property
     def quick(self) -> bool:
