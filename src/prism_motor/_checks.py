@@ -23,6 +23,10 @@ class InputTypeError(PrismError, TypeError):
     """A given value has the wrong type."""
 
 
+class EvaluationError(PrismError, FloatingPointError):
+    """A policy or the simulation produced values that are not finite."""
+
+
 def check_size(owner: str, name: str, value: object) -> int:
     """Return ``value`` if it is a positive integer, else raise."""
     if isinstance(value, bool) or not isinstance(value, int):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from prism_motor._checks import InputError, PrismError, check_size
+from prism_motor._checks import EvaluationError, InputError, check_size
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv, make_env
 from prism_motor.locomotion.gait import GaitMeter
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
 ActionFunction = Callable[[Tensor], Tensor]
 """Observations (N, observations) to actions (N, joints)."""
-
-
-class EvaluationError(PrismError, FloatingPointError):
-    """A policy or the simulation produced values that are not finite."""
 
 
 @dataclass(frozen=True)
