@@ -21,7 +21,6 @@ from prism_motor.train.finite import (
     check,
     check_numbers,
     check_observations,
-    check_optimizer,
     check_rewards,
     check_weights,
     explain,
@@ -136,7 +135,6 @@ class WalkingTrainer:
         self._place = ""
         losses.pop("symmetry", None)  # not computed
         check_numbers("loss", losses)
-        check_optimizer(self.ppo.optimizer)
         check_weights(self.models())  # the normalisers, which change last
         return losses
 

@@ -73,8 +73,15 @@ def check_weights(models: Mapping[str, nn.Module]) -> None:
     _check_all("weight", [*_parameters(models), *floats])
 
 
+_LARGEST_RATE = torch.finfo(torch.float32).max / 1e3
+"""Torch refuses larger learning rates, divided by what corrects the bias of Adam's moments."""
+
+
 def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
-    """Raise if a moment that an optimiser keeps is not finite."""
+    """Raise if a learning rate, or a moment that an optimiser keeps, is not finite."""
+    for rate in (group["lr"] for group in optimizer.param_groups):
+        if not abs(rate) <= _LARGEST_RATE:
+            raise NonFiniteTrainingError(f"the learning rate is {float(rate):g}")
     entries = (
         (f"parameter {index}, {key}", value)
         for index, state in enumerate(optimizer.state.values())
@@ -111,7 +118,7 @@ class StepWatch:
 
     def __init__(self, models: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer) -> None:
         self.steps = 0
-        self._models = models
+        self._models, self._optimizer = models, optimizer
         self._first: NonFiniteTrainingError | None = None
         for name, parameter in _parameters(models):
             if parameter.requires_grad:
@@ -132,6 +139,7 @@ class StepWatch:
         if first is not None:
             raise first
         check_gradients(self._models)  # those of other processes are part of it by now
+        check_optimizer(self._optimizer)
 
     def _after(self, *_: Any) -> None:
         check_weights(self._models)

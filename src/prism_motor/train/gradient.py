@@ -116,9 +116,9 @@ class GradientTrainer(ABC):
         clip_grads_with_norm_(parameters, self._largest, norm)
         if self._may_overflow(min(norm.item(), self._largest)):
             self._before = self.state_before()
+        check_optimizer(self.optimizer)
         self.optimizer.step()
         check_weights(models)
-        check_optimizer(self.optimizer)
         return loss.item(), norm.item()
 
     def _may_overflow(self, norm: float) -> bool:
