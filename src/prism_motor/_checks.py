@@ -8,7 +8,14 @@ what to do.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
+
+# Raised for a full disk, a wrong path or missing permissions; other OSErrors are bugs.
+_SYSTEM_ERRORS = (
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EEXIST,
+    errno.ENOTDIR, errno.EISDIR, errno.EMFILE, errno.ENFILE, errno.EADDRINUSE, errno.ENAMETOOLONG,
+)  # fmt: skip
 
 
 class PrismError(Exception):
@@ -25,6 +32,20 @@ class InputTypeError(PrismError, TypeError):
 
 class EvaluationError(PrismError, FloatingPointError):
     """A policy or the simulation produced values that are not finite."""
+
+
+class BugError(RuntimeError):
+    """A bug in another process; the message is the traceback from there."""
+
+
+def find_mistake(error: BaseException) -> str | None:
+    """Return the message for the user if an error is something to put right; ``None`` for a bug."""
+    if isinstance(error, PrismError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in _SYSTEM_ERRORS:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"
+    return None
 
 
 def check_size(owner: str, name: str, value: object) -> int:

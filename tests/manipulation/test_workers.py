@@ -4,8 +4,9 @@ from functools import partial
 
 import pytest
 
+from prism_motor._workers import WorkerError
 from prism_motor.manipulation.tasks import Task
-from prism_motor.manipulation.workers import EpisodeJob, WorkerError, run_episodes
+from prism_motor.manipulation.workers import EpisodeJob, run_episodes
 
 TASK = Task("metaworld", 0, "reach-v3", "reach", 500)
 JOBS = [EpisodeJob(TASK, initial_state=state) for state in range(6)]
@@ -46,13 +47,16 @@ def test_a_dead_worker_costs_nothing_when_the_second_try_works(tmp_path, capfd):
     results = run_episodes(partial(make_fragile, tmp_path, 1), JOBS[:4], workers=2)
     assert [result.result for result in results] == [0, 1, 4, 9]
     said = capfd.readouterr().err
-    assert "metaworld/0, state 2: the worker died (exit code -9); trying again." in said
+    assert (
+        "metaworld/0, state 2: the worker died (SIGKILL, perhaps for want of memory); trying again."
+        in said
+    )
 
 
 def test_an_episode_that_fails_twice_is_recorded_and_the_others_stay(tmp_path):
     results = run_episodes(partial(make_fragile, tmp_path, 2), JOBS, workers=1)
     assert [result.result for result in results] == [0, 1, None, 9, None, 25]
-    assert "exit code -9" in results[2].failure
+    assert "SIGKILL" in results[2].failure
     assert results[4].failure == "ArithmeticError: the simulation diverged"
 
 
