@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from prism_motor._checks import PrismError, find_mistake
-from prism_motor._processes import end_with_parent, hold_signals
+from prism_motor._processes import Stopped, end_with_parent, hold_signals, on_stop
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -89,8 +89,13 @@ class WorkerPool(Generic[Job, Result]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self._workers:
-            worker.end()
+        # A second Ctrl-C must not leave any of them behind.
+        stops: list[int] = []
+        with on_stop(stops.append):
+            for worker in self._workers:
+                worker.end()
+        if stops:
+            raise Stopped(stops[0])
 
     def run(
         self,

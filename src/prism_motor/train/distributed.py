@@ -128,7 +128,7 @@ def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    team = [_Child(rank, processes, port, work, arguments) for rank in range(processes)]
+    team: list[_Child] = []
     asked = 0
 
     def pass_on(number: int) -> None:
@@ -137,10 +137,12 @@ def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
         for child in team:
             child.send_signal(number)
 
-    try:
-        with on_stop(pass_on):
-            _wait(team)
-    finally:
+    with on_stop(pass_on):
+        started = [_Child(rank, processes, port, work, arguments) for rank in range(processes)]
+        team.extend(started)
+        if asked:  # before they could be told
+            pass_on(asked)
+        _wait(team)
         for child in team:
             child.end()
     reports = sorted((child.report for child in team if child.report), key=lambda one: one.time)
@@ -185,7 +187,7 @@ class _Child:
         context = mp.get_context("spawn")
         self.connection, other = context.Pipe(duplex=False)
         given = (rank, processes, port, other, os.getpid(), work, arguments)
-        self._process = context.Process(target=_child, args=given)
+        self._process = context.Process(target=_child, args=given, daemon=True)
         with hold_signals():
             self._process.start()
         other.close()
