@@ -1,13 +1,16 @@
 """NaN and infinity put into every place of an update: named, dumped and replayed."""
 
+import re
 import shutil
 
 import pytest
 import torch
 
+from prism_motor.cli import main
 from prism_motor.runs import CheckpointError
 from prism_motor.train import session
 from prism_motor.train.finite import NonFiniteTrainingError
+from tests.faults.sizes import ALL
 from tests.train.cases import CASES
 
 NAN, INF = float("nan"), float("inf")
@@ -257,3 +260,27 @@ def test_without_room_for_the_dump_the_cause_is_still_named(kind, started, tmp_p
     ) as e:
         session.train(run, trainer)
     assert "could not be written: Could not save: No space left on device; the last" in str(e.value)
+
+
+SAID = {
+    "locomotion": "After 0 steps the action of environment 0 is not finite",
+    "manipulation": r"In step 1 of reach-v3 the action is \[nan",
+    "power": r"The error of episode \(0,\) of nominal, seed 101, is nan",
+}
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_a_policy_without_finite_weights_is_not_evaluated(kind, started, tmp_path, capsys):
+    run, trainer = started(kind, tmp_path / "run")
+    for model in trainer.models().values():
+        for weight in model.parameters():
+            spoil(weight)
+    run.save(3, *trainer.state())
+    for words in ([], *([["--workers", "1"]] if kind == "manipulation" and ALL else [])):
+        with pytest.raises(SystemExit) as stopped:
+            main(["eval", str(run.path), "--episodes", "1", *words])
+        assert stopped.value.code == 2
+        said = capsys.readouterr().err
+        assert re.search(f"prism: error: {SAID[kind]}", said), said
+        assert "Traceback" not in said
+    assert not list(run.path.glob("evaluations/*.json"))
