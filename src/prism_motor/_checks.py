@@ -8,9 +8,16 @@ what to do.
 from __future__ import annotations
 
 import difflib
+import errno
 import re
 from collections.abc import Iterable
 from typing import Any
+
+# Raised for a full disk, a wrong path or missing permissions; other OSErrors are bugs.
+_SYSTEM_ERRORS = (
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EEXIST,
+    errno.ENOTDIR, errno.EISDIR, errno.EMFILE, errno.ENFILE, errno.EADDRINUSE, errno.ENAMETOOLONG,
+)  # fmt: skip
 
 
 class PrismError(Exception):
@@ -23,6 +30,24 @@ class InputError(PrismError, ValueError):
 
 class InputTypeError(PrismError, TypeError):
     """A given value has the wrong type."""
+
+
+class EvaluationError(PrismError, FloatingPointError):
+    """A policy or the simulation produced values that are not finite."""
+
+
+class BugError(RuntimeError):
+    """A bug in another process; the message is the traceback from there."""
+
+
+def find_mistake(error: BaseException) -> str | None:
+    """Return the message for the user if an error is something to put right; ``None`` for a bug."""
+    if isinstance(error, PrismError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in _SYSTEM_ERRORS:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"
+    return None
 
 
 def check_size(owner: str, name: str, value: object) -> int:

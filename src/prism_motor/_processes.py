@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from types import FrameType
 
 PARENT = "PRISM_PARENT"
@@ -99,21 +100,44 @@ class StopRequests:
         self.asked = self.asked or number
 
 
+@contextmanager
+def hold_signals() -> Iterator[None]:
+    """Defer stop signals inside the block; processes started there do not receive them.
+
+    A terminal or a cluster signals all processes; those started here leave it to their parent, also
+    while they import. They may call :func:`release_signals` when they are ready.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # which would unblock them when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def release_signals() -> None:
+    """Receive stop signals in a process started under :func:`hold_signals`."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stop_signals())
+
+
 def end_with_parent(parent: int, grace: float = 30.0) -> None:
     """End this process once its parent is gone, however that ended.
 
-    It is asked to stop, as by a cluster, so that it can save; then it is ended.
-
     Args:
         parent: Process number of the parent.
-        grace: Seconds between the two.
+        grace: Seconds to save in, after being asked to stop as by a cluster; 0 ends at once.
     """
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_POLL)
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(grace)
+        if grace:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(grace)
         os._exit(1)
 
     threading.Thread(target=watch, name="end-with-parent", daemon=True).start()

@@ -9,7 +9,7 @@ from prism_motor.campaigns.ledger import Ledger, RunState, read_state
 from prism_motor.campaigns.status import describe_status
 from prism_motor.train.evaluations import Evaluations
 
-from .conftest import campaign, fake, fake_demonstrations, plan, tuned
+from .conftest import campaign, fake, fake_demonstrations, mark_diverged, plan, train, tuned
 
 
 def evaluate(run):
@@ -104,3 +104,14 @@ def test_the_time_left_is_estimated_from_what_was_measured(trained):
     assert seconds > 0
     assert ledger.seconds_left(2) == pytest.approx(seconds / 2, rel=0.5)
     assert Ledger(campaign(), trained / "none").seconds_left(1) is None
+
+
+def test_a_run_that_was_resumed_past_a_divergence_has_not_diverged(tmp_path):
+    (run,) = plan(tmp_path, seeds=[1], arms=[{"name": "mlp"}])
+    train(run, 2)
+    mark_diverged(run, 1)
+    assert read_state(run).word == "started"
+    mark_diverged(run, 3)  # update 4 failed, with updates that no checkpoint has
+    assert (read_state(run).word, read_state(run).step) == ("diverged", None)
+    (run.path / "nonfinite" / "00000003" / "complete.json").unlink()  # killed while it was written
+    assert read_state(run).step == "train"

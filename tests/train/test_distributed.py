@@ -1,6 +1,9 @@
 """Data-parallel training: processes agree, stop together, resume exactly, and fail in one voice."""
 
+import errno
+import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +13,8 @@ import pytest
 import torch
 from torch import nn
 
+from prism_motor._checks import BugError, InputError, PrismError
+from prism_motor._processes import Stopped
 from prism_motor.domains import DOMAINS
 from prism_motor.runs import Run, RunError
 from prism_motor.train import distributed, session
@@ -102,6 +107,61 @@ def test_a_mistake_that_every_process_finds_is_one_message(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def fail(kind, when):
+    """Fail in process 1; the other one waits for it until it is told or ended."""
+    if os.environ["RANK"] != "1":
+        time.sleep(when)
+        raise RuntimeError("the connection was closed by a peer")
+    if kind == "mistake":
+        raise InputError("nine cannot be halved")
+    if kind == "disk":
+        raise OSError(errno.ENOSPC, "No space left on device", "runs/one")
+    if kind == "bug":
+        raise ZeroDivisionError("bolts everywhere")
+    os.kill(os.getpid(), signal.SIGTERM if kind == "stop" else signal.SIGKILL)
+    time.sleep(60)
+
+
+@pytest.mark.parametrize(
+    ("kind", "raised", "said"),
+    [
+        ("mistake", PrismError, "^nine cannot be halved$"),
+        ("disk", PrismError, "^runs/one: No space left on device$"),
+        ("bug", BugError, r"^Traceback(.|\n)*bolts everywhere"),
+        ("killed", PrismError, "^Process 1 of 2 ended with SIGKILL"),
+        ("stop", Stopped, "15"),
+    ],
+)
+def test_what_goes_wrong_first_in_any_process_is_what_is_said(kind, raised, said):
+    with pytest.raises(raised, match=said) as error:
+        distributed.launch(2, fail, kind, 2.0)
+    assert str(error.value).count("Traceback") == (kind == "bug")
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
+def test_processes_that_never_notice_are_ended(monkeypatch):
+    monkeypatch.setattr(distributed, "_PATIENCE", {"mistake": 1.0})
+    began = time.monotonic()
+    with pytest.raises(PrismError, match="nine cannot be halved"):
+        distributed.launch(2, fail, "mistake", 600.0)
+    assert time.monotonic() - began < 60
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
+def test_processes_that_diverge_together_leave_a_message_and_a_state_each(tmp_path):
+    path = tmp_path / "run"
+    wild = prism(*TINY, "--ppo.learning-rate", "1e9", "--updates", 50, "--out", path)
+    assert wild.returncode == 2, wild.stderr
+    assert wild.stderr.count("prism: error:") == 1
+    assert "Traceback" not in wild.stderr
+    assert re.search(r"Update \d+ stopped in process [01] of 2: .* in ", wild.stderr)
+    (step,) = {entry.name for entry in (path / "nonfinite").glob("rank*/*")}
+    with pytest.raises(RunError, match="only single-process runs can be replayed"):
+        session.replay(path / "nonfinite" / "rank0" / step)
+
+
 @pytest.mark.slow
 def test_a_bug_in_one_process_is_a_bug_with_its_traceback(tmp_path):
     (tmp_path / "broken.py").write_text(
@@ -112,5 +172,6 @@ def test_a_bug_in_one_process_is_a_bug_with_its_traceback(tmp_path):
     )
     broken = prism(*TINY, "--plugin", "broken.py", "--out", tmp_path / "run", cwd=tmp_path)
     assert broken.returncode == 1
-    assert "bolts everywhere" in broken.stderr
+    assert broken.stderr.count("RuntimeError: bolts everywhere") == 1
+    assert "this is a bug in prism" in broken.stderr
     assert "prism info" in broken.stderr

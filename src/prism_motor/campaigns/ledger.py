@@ -75,7 +75,8 @@ def read_state(work: PlannedWork) -> RunState:
     if work.path.exists():
         work.check()
     updates = work.count_updates()
-    diverged = bool(checkpoint_steps(work.path / NONFINITE))
+    # A dump from before the newest checkpoint is history: the run was resumed past it.
+    diverged = max(checkpoint_steps(work.path / NONFINITE), default=-1) >= updates
     evaluated, problem = 0, None
     if updates >= work.total:
         try:

@@ -22,8 +22,8 @@ if fcntl is None:  # Windows
 _EXIT_MARK = "-- exit code "
 """Start of the last line of a finished job's log."""
 
-_FINE = ("0", "130", "-2")
-"""Exit codes of jobs that succeeded or were asked to stop."""
+_FINE = ("0", *(str(code) for number in (1, 2, 15) for code in (128 + number, -number)))
+"""Exit codes of jobs that succeeded or were asked to stop: by hang-up, Ctrl-C or termination."""
 
 
 def is_locked(path: Path) -> bool:

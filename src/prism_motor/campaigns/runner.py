@@ -6,14 +6,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 from prism_motor._console import count, duration
+from prism_motor._processes import PARENT, Stopped, on_stop
+from prism_motor._workers import describe_exit
 from prism_motor.campaigns.config import Campaign, CampaignError
 from prism_motor.campaigns.files import copy_run, find_equal, write_record
 from prism_motor.campaigns.ledger import Ledger, RunState
@@ -22,6 +22,9 @@ from prism_motor.campaigns.status import Display
 from prism_motor.campaigns.work import PlannedRun, PlannedWork
 from prism_motor.runs.layout import EVALUATIONS, NONFINITE
 from prism_motor.runs.locks import try_lock
+
+_GRACE = 60.0
+"""Seconds that jobs have to save before they are killed."""
 
 # Jobs run in parallel, so each may use only one core.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -49,7 +52,7 @@ class Job:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env=os.environ | _ONE_THREAD,
+            env=os.environ | _ONE_THREAD | {PARENT: str(os.getpid())},
             start_new_session=True,  # Ctrl-C goes to the runner, which stops its children
         )
         return cls(work, step, process, time.monotonic())
@@ -79,14 +82,16 @@ class Outcome:
     """Total number of runs."""
     failures: dict[str, str]
     """Reasons why runs or arms could not be finished, by name."""
+    bug: bool = False
+    """Whether one of the reasons is a bug in prism."""
 
 
 class Runner:
     """Runs a campaign in its folder.
 
     The log of a job is also its lock, held for as long as the child runs. If this process is
-    killed, its children continue, and the next runner waits for them instead of starting a second
-    copy.
+    killed, its children save and end, and the next runner waits for that instead of starting a
+    second copy.
 
     Args:
         campaign: The campaign.
@@ -115,13 +120,14 @@ class Runner:
         self.display = Display()
         self.running: list[Job] = []
         self.failed: dict[Path, str] = {}
+        self.bug = False
         self.elsewhere: set[Path] = set()
-        self.stopping = 0
+        self.signals: list[int] = []
 
     def run(self) -> Outcome:
         """Run until no more work can be done or the time is up."""
         self.began = time.monotonic()
-        with hold(self.folder), self._signals():
+        with hold(self.folder), on_stop(self.signals.append):
             self.ledger = Ledger(self.campaign, self.folder)
             write_record(self.campaign, self.folder)
             self.ledger.write()
@@ -132,8 +138,8 @@ class Runner:
             try:
                 while self._start_jobs() or self.running or self._waits():
                     time.sleep(self.poll)
-                    if self.stopping:
-                        raise KeyboardInterrupt
+                    if self.signals:
+                        raise Stopped(self.signals[0])
                     self._end_jobs()
                     self.display.status(self._describe)
             finally:
@@ -214,7 +220,8 @@ class Runner:
         elif work.setting is not None and state.diverged:
             self.display.event(f"{work.title}: diverged after {took}, so this setting cannot win")
         else:
-            why = "diverged" if state.diverged else f"failed with exit code {code}"
+            why = "diverged" if state.diverged else f"failed with {describe_exit(code)}"
+            self.bug |= code == 1
             self.failed[work.path] = why
             tail = "".join(f"    {line}\n" for line in read_tail(work.log, 12))
             self.display.event(
@@ -222,35 +229,20 @@ class Runner:
             )
 
     def _stop_children(self) -> None:
-        """Let the children save and exit; a second Ctrl-C kills them."""
+        """Let the children save and exit; a second Ctrl-C or a long wait kills them."""
         if not self.running:
             return
         self.display.event("Stopping; the jobs are saving checkpoints ...")
         for job in self.running:
-            job.process.send_signal(signal.SIGINT)
-        patience = self.stopping
+            job.process.send_signal(self.signals[0] if self.signals else signal.SIGTERM)
+        heard, deadline = len(self.signals), time.monotonic() + _GRACE
         while any(job.process.poll() is None for job in self.running):
-            if self.stopping > patience:
+            if signal.SIGINT in self.signals[heard:] or time.monotonic() > deadline:
                 for job in self.running:
                     job.process.kill()
             time.sleep(0.1)
         for job in self.running:
             job.close()
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Turn Ctrl-C, termination and hang-up signals into a request to stop."""
-
-        def request(_number: int, _frame: FrameType | None) -> None:
-            self.stopping += 1
-
-        # Signals handled here reset to their defaults in children, even if the shell ignores them.
-        before = {number: signal.signal(number, request) for number in _stop_signals()}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _describe(self) -> str:
         parts = [f"{self.ledger.finished} of {len(self.ledger)} runs done"]
@@ -276,12 +268,4 @@ class Runner:
         for name, arm in (self.ledger.sweep or {"arms": {}})["arms"].items():
             if arm["complete"] and arm["chosen"] is None:
                 failures[name] = "all of its tuning runs diverged"
-        return Outcome(self.ledger.finished, len(self.ledger), failures)
-
-
-def _stop_signals() -> list[signal.Signals]:
-    """Return the signals that stop this process; under nohup, hang-up is not one of them."""
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    return numbers
+        return Outcome(self.ledger.finished, len(self.ledger), failures, self.bug)

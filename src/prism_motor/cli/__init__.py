@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 
-from prism_motor._checks import PrismError, check_choice
+from prism_motor._checks import BugError, check_choice, find_mistake
 from prism_motor._extras import missing_extra
 from prism_motor._processes import end_with_starter, exit_code, on_stop, raise_stopped
 from prism_motor.cli.commands import COMMANDS, RENAMED, Command, all_commands, describe
-
-# Raised for a full disk, a wrong path or missing permissions; other OSErrors are bugs.
-_SYSTEM_ERRORS = (
-    errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EEXIST,
-    errno.ENOTDIR, errno.EISDIR, errno.EMFILE, errno.ENFILE, errno.EADDRINUSE, errno.ENAMETOOLONG,
-)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -40,15 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # `prism info | head` is not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except PrismError as error:
-        _fail(str(error))
-    except OSError as error:
-        if error.errno not in _SYSTEM_ERRORS:
-            _report_bug()
-        where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}")
-    except Exception:
-        _report_bug()
+    except Exception as error:
+        mistake = find_mistake(error)
+        if mistake is None:
+            _report_bug(error)
+        else:
+            _fail(error, mistake)
 
 
 def _dispatch(words: list[str]) -> None:
@@ -93,15 +83,20 @@ def find(name: str) -> Command:
     return known[check_choice("command", name, known)]
 
 
-def _fail(message: str) -> None:
+def _fail(error: Exception, message: str) -> None:
     if os.environ.get("PRISM_TRACEBACK"):
         traceback.print_exc()
-    print(f"prism: error: {message}", file=sys.stderr)
+    # What all processes of torchrun find, the first one says; values of its own, each of them.
+    if os.environ.get("RANK", "0") == "0" or isinstance(error, FloatingPointError):
+        print(f"prism: error: {message}", file=sys.stderr)
     sys.exit(2)
 
 
-def _report_bug() -> None:
-    traceback.print_exc()
+def _report_bug(error: Exception) -> None:
+    if isinstance(error, BugError):
+        print(error, file=sys.stderr)
+    else:
+        traceback.print_exc()
     print(
         "prism: this is a bug in prism, not your mistake. Please report it with the "
         "traceback above and the output of: prism info",

@@ -109,7 +109,7 @@ def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
         print(f"{name}: {why}", file=sys.stderr)
     print(f"Continue with: prism campaign run {folder}", file=sys.stderr)
     if outcome.failures:
-        sys.exit(1)
+        sys.exit(1 if outcome.bug else 2)
 
 
 def status(options: StatusOptions, plugins: Sequence[str] = ()) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from prism_motor._checks import InputError, PrismError
+from prism_motor._checks import EvaluationError, InputError
 from prism_motor._ranges import Checked, between
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv, make_env
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
 ActionFunction = Callable[[Tensor], Tensor]
 """Observations (N, observations) to actions (N, joints)."""
-
-
-class EvaluationError(PrismError, FloatingPointError):
-    """A policy or the simulation produced values that are not finite."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import torch
 from prism_motor._extras import missing_extra
 from prism_motor.locomotion.mirror import augment
 from prism_motor.locomotion.observations import observation_size
+from prism_motor.train.finite import check
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.config import LocomotionConfig, PPOConfig
@@ -22,6 +23,7 @@ try:
     from rsl_rl.algorithms import PPO
     from rsl_rl.extensions import Symmetry
     from rsl_rl.models import MLPModel
+    from rsl_rl.modules.distribution import GaussianDistribution
     from rsl_rl.utils import resolve_callable
     from tensordict import TensorDict
 except ImportError as error:
@@ -56,7 +58,22 @@ def make_ppo(
     if config.ppo.mirror:
         mirrored: Any = env  # rsl_rl's type hint is its own class; it only needs the attributes
         ppo.symmetry = _Augmentation(mirrored, augment, use_data_augmentation=True)
+    ppo.critic.register_forward_hook(_check_values)
     return ppo
+
+
+def _check_values(_critic: Any, _observations: Any, values: Any) -> None:
+    check("the critic's value", values)
+
+
+class CheckedGaussian(GaussianDistribution):
+    """The actions' distribution; torch refuses to sample from NaN without saying what it is."""
+
+    def update(self, mlp_output: torch.Tensor) -> None:
+        """Take over what the network returned, if it is finite."""
+        super().update(mlp_output)
+        check("the action's mean", self.mean)
+        check("the action's standard deviation", self.std)
 
 
 class _Augmentation(Symmetry):
@@ -82,7 +99,10 @@ def _actor_settings(actor: ActorConfig, ppo: PPOConfig) -> dict[str, Any]:
         "hidden_dims": list(actor.hidden),
         "activation": actor.activation,
         "obs_normalization": ppo.normalise_observations,
-        "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": ppo.initial_std},
+        "distribution_cfg": {
+            "class_name": "prism_motor.locomotion.ppo:CheckedGaussian",
+            "init_std": ppo.initial_std,
+        },
     }
     if actor.name != "mlp":
         shared = ("hidden", "activation")

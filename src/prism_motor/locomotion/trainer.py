@@ -15,7 +15,16 @@ from prism_motor.locomotion.env import make_env
 from prism_motor.locomotion.ppo import make_ppo
 from prism_motor.runs.checkpoints import select
 from prism_motor.train.distributed import ALONE, Rank
-from prism_motor.train.finite import check_step, check_update
+from prism_motor.train.finite import (
+    NonFiniteTrainingError,
+    StepWatch,
+    check,
+    check_numbers,
+    check_observations,
+    check_rewards,
+    check_weights,
+    explain,
+)
 
 if TYPE_CHECKING:
     from prism_motor.domains import State
@@ -68,32 +77,66 @@ class WalkingTrainer:
         self.updates = 0
         self.seconds = 0.0
         self._before: State | None = None
+        self._watch = StepWatch(self.models(), self.ppo.optimizer)
+        self._place = ""
 
     def update(self) -> dict[str, float]:
         """Collect samples, learn from them, and return the metrics."""
         self._before = self.state()
         start = time.perf_counter()
-        self._schedule()
         timer, sums = defaultdict(float), defaultdict(float)
+        self._schedule()
+        try:
+            with torch.inference_mode():
+                self._collect(timer, sums)
+            losses = self._learn(timer)
+            wall = time.perf_counter() - start
+            self.updates += 1
+            self.seconds += wall
+            row = self._metrics(sums, timer, losses, wall)
+            self._place = ""
+            check_numbers("metric", row)
+        except NonFiniteTrainingError as error:
+            self.updates = self._before[1]["updates"]
+            raise NonFiniteTrainingError(explain(error, self.models(), self._place)) from error
+        return row
+
+    def _collect(self, timer: dict[str, float], sums: dict[str, float]) -> None:
+        """Let the policy act, and compute what its samples are worth."""
+        steps = self.config.ppo.steps
+        self._place = ""
         observations = self.env.get_observations()
-        with torch.inference_mode():
-            for _ in range(self.config.ppo.steps):
-                with _Timer(timer, "policy"):
-                    actions = self.ppo.act(observations)
-                with _Timer(timer, "environment"):
-                    observations, rewards, dones, extras = self.env.step(actions)
-                check_step(observations.items(), rewards)  # type: ignore[arg-type]
-                self.ppo.process_env_step(observations, rewards, dones, extras)
-                self._measure(sums, rewards)
+        check_observations(observations.items())  # type: ignore[arg-type]
+        for step in range(1, steps + 1):
+            self._place = f" in step {step} of {steps}"
             with _Timer(timer, "policy"):
-                self.ppo.compute_returns(observations)
-        with _Timer(timer, "update"):
-            losses = self.ppo.update()
+                actions = self.ppo.act(observations)
+            with _Timer(timer, "environment"):
+                observations, rewards, dones, extras = self.env.step(actions)
+            check_observations(observations.items())  # type: ignore[arg-type]
+            check_rewards(rewards)
+            self.ppo.process_env_step(observations, rewards, dones, extras)
+            self._measure(sums, rewards)
+        self._place = " after the last step"
+        with _Timer(timer, "policy"):
+            self.ppo.compute_returns(observations)
+        check("the return", self.ppo.storage.returns)
+        check("the advantage", self.ppo.storage.advantages)
+
+    def _learn(self, timer: dict[str, float]) -> dict[str, float]:
+        """Fit the networks to the samples and return the losses."""
+        ppo = self.config.ppo
+        self._watch.steps = 0
+        try:
+            with _Timer(timer, "update"):
+                losses = self.ppo.update()
+        finally:
+            self._place = f" in minibatch {self._watch.steps + 1} of {ppo.epochs * ppo.minibatches}"
+        self._place = ""
         losses.pop("symmetry", None)  # not computed
-        check_update(losses, self.models())
-        self.updates += 1
-        self.seconds += time.perf_counter() - start
-        return self._metrics(sums, timer, losses, time.perf_counter() - start)
+        check_numbers("loss", losses)
+        check_weights(self.models())  # the normalisers, which change last
+        return losses
 
     def _schedule(self) -> None:
         """Set the learning rate of this update, unless rsl_rl adapts it."""

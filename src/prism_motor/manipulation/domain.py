@@ -288,7 +288,7 @@ class _HandlingEvaluator:
             "files": EpisodeFiles(self.path, name, self.step),
         }
 
-        def finish(done: pool.JobResult[HandlingEpisode]) -> None:
+        def finish(done: pool.EpisodeResult[HandlingEpisode]) -> None:
             if done.result is not None:
                 note(done.result)
             report()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor._checks import check_choice
+from prism_motor._checks import EvaluationError, check_choice
 from prism_motor.manipulation.contact import ContactTrace, TraceRecorder
 
 if TYPE_CHECKING:
@@ -172,7 +172,13 @@ def run_episode(
         if on_frame is not None:
             on_frame(environment.frame())
         # Get the policy's action for the noisy observation, then delay and correct it.
-        wanted = np.clip(actor.act(disturber.observe(observation)), -1.0, 1.0)
+        planned = actor.act(disturber.observe(observation))
+        if not np.isfinite(planned).all():
+            raise EvaluationError(
+                f"In step {len(actions) + 1} of {environment.task.name} the action is "
+                f"{planned.tolist()}. The policy's weights diverged; evaluate another checkpoint."
+            )
+        wanted = np.clip(planned, -1.0, 1.0)
         action = disturber.execute(wanted)
         if corrector is not None:
             action = corrector.correct(action, before)

@@ -36,13 +36,13 @@ def find_backend() -> str:
         return "cgl" if platform.system() == "Darwin" else "glfw"
     for backend in ("egl", "osmesa", "glfw"):
         code = f"from mujoco.{backend} import GLContext; GLContext(8, 8).make_current()"
-        if (
+        try:
             subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, check=False
-            ).returncode
-            == 0
-        ):
-            return backend
+                [sys.executable, "-c", code], capture_output=True, check=True, timeout=60
+            )
+        except subprocess.SubprocessError:  # it failed, or a driver never answered
+            continue
+        return backend
     raise RenderingError(
         "Neither EGL nor OSMesa works on this machine, so nothing can be drawn. On Debian and "
         "Ubuntu: apt-get install libosmesa6 (software), or libegl1 with a graphics driver."

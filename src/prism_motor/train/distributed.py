@@ -8,23 +8,33 @@ environments; gradients and normaliser statistics are averaged, so the networks 
 from __future__ import annotations
 
 import contextlib
-import logging
+import math
 import os
-import signal
 import socket
 import sys
+import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import Tensor, nn
-from torch.multiprocessing.spawn import ProcessExitedException, start_processes
 
-from prism_motor._checks import PrismError
+from prism_motor._checks import BugError, PrismError, find_mistake
+from prism_motor._processes import (
+    Stopped,
+    end_with_parent,
+    exit_code,
+    hold_signals,
+    on_stop,
+    raise_stopped,
+    release_signals,
+)
+from prism_motor._workers import describe_exit
 
 
 @dataclass(frozen=True)
@@ -105,61 +115,153 @@ def gather(tensors: dict[str, Tensor], own: tuple[str, ...]) -> dict[str, Tensor
     return shared | {f"rank{i}.{k}": v for i, part in enumerate(parts) for k, v in part.items()}
 
 
+_PATIENCE = {"stop": 120.0, "mistake": 15.0, "bug": 15.0, "": 5.0}
+"""Seconds that the others have to end after the first process that did, by what it reported."""
+
+
 def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
     """Run ``work(*arguments)`` in several local processes and wait for them to finish.
 
-    Only this process receives Ctrl-C; it forwards it, so that all of them stop at the same update.
-    A user error found by any process is raised here.
+    Stop signals are passed on, so that all of them stop at the same update. What went wrong first
+    in any of them is raised here: a user's mistake, a bug, or that one was killed.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    mistakes = mp.get_context("spawn").SimpleQueue()
-    children: Any = start_processes(
-        _child,
-        args=(processes, port, mistakes, work, arguments),
-        nprocs=processes,
-        join=False,
-        start_method="spawn",
-    )
-    # It would announce every process that ends with the first one that failed.
-    logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
-    interrupted = False
+    team: list[_Child] = []
+    asked = 0
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        nonlocal interrupted
-        interrupted = True
-        for pid in children.pids():
+    def pass_on(number: int) -> None:
+        nonlocal asked
+        asked = asked or number
+        for child in team:
+            child.send_signal(number)
+
+    with on_stop(pass_on):
+        started = [_Child(rank, processes, port, work, arguments) for rank in range(processes)]
+        team.extend(started)
+        if asked:  # before they could be told
+            pass_on(asked)
+        _wait(team)
+        for child in team:
+            child.end()
+    reports = sorted((child.report for child in team if child.report), key=lambda one: one.time)
+    for report in reports:
+        if report.kind == "mistake":
+            raise PrismError(report.text)
+    stops = [int(report.text) for report in reports if report.kind == "stop"]
+    if asked or stops:
+        raise Stopped(asked or stops[0])
+    for child in team:
+        if child.code and not child.report and not child.ended_here:
+            raise PrismError(
+                f"Process {child.rank} of {processes} ended with {describe_exit(child.code)}, so "
+                "the others ended, too. Resume from the last checkpoint: prism train --resume RUN "
+                f"--processes {processes}"
+            )
+    for report in reports:
+        raise BugError(report.text)
+
+
+@dataclass(frozen=True)
+class _Report:
+    """How a process failed."""
+
+    kind: str
+    """``mistake``, ``bug`` or ``stop``."""
+    text: str
+    """The message, the traceback or the signal."""
+    time: float
+    """When, by a clock that all processes share."""
+
+
+class _Child:
+    """One of the processes, and what it reported."""
+
+    def __init__(
+        self, rank: int, processes: int, port: int, work: Callable[..., None], arguments: Any
+    ) -> None:
+        self.rank = rank
+        self.report: _Report | None = None
+        self.ended_here = False
+        context = mp.get_context("spawn")
+        self.connection, other = context.Pipe(duplex=False)
+        given = (rank, processes, port, other, os.getpid(), work, arguments)
+        self._process = context.Process(target=_child, args=given, daemon=True)
+        with hold_signals():
+            self._process.start()
+        other.close()
+
+    @property
+    def code(self) -> int | None:
+        """The exit code, negative for a signal; ``None`` while it runs."""
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self._process.pid is not None and self.code is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)
+                os.kill(self._process.pid, number)
 
-    before = signal.signal(signal.SIGINT, pass_on)
-    try:
-        while not children.join(timeout=1.0):
-            pass
-    except ProcessExitedException as error:
-        if mistakes.empty():
-            raise
-        raise PrismError(mistakes.get()) from error
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if interrupted:
-        raise KeyboardInterrupt
+    def hear(self) -> None:
+        """Receive the report, or learn that there is none, and wait for the end."""
+        with contextlib.suppress(EOFError, ConnectionError):
+            self.report = self.connection.recv()
+        self.connection.close()
+        self._process.join()
+
+    def end(self) -> None:
+        if self.code is None:
+            self.ended_here = True
+            self._process.kill()
+            self._process.join()
+
+
+def _wait(team: list[_Child]) -> None:
+    """Wait until all have ended, or for a few seconds after one has failed."""
+    running = {child.connection: child for child in team}
+    deadline = math.inf
+    while running and time.monotonic() < deadline:
+        for connection in wait(list(running), timeout=0.5):
+            child = running.pop(connection)  # type: ignore[call-overload]
+            child.hear()
+            if child.code:  # alone, none of the others can go on
+                kind = child.report.kind if child.report else ""
+                deadline = min(deadline, time.monotonic() + _PATIENCE[kind])
 
 
 def _child(
-    index: int, processes: int, port: int, mistakes: Any, work: Callable[..., None], args: Any
+    rank: int,
+    processes: int,
+    port: int,
+    connection: Connection,
+    parent: int,
+    work: Callable[..., None],
+    arguments: Any,
 ) -> None:
-    os.setpgrp()  # Ctrl-C goes to the parent, which forwards it
+    end_with_parent(parent)
+    os.setpgrp()  # Ctrl-C goes to the parent, which passes it on
     os.environ |= {
-        "RANK": str(index),
-        "LOCAL_RANK": str(index),
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(processes),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
+    kind, text, code = "", "", 0
     try:
-        work(*args)
-    except PrismError as error:
-        mistakes.put(str(error))
-        sys.exit(2)
+        with on_stop(raise_stopped):
+            release_signals()
+            work(*arguments)
+    except KeyboardInterrupt as stop:
+        code = exit_code(stop)
+        kind, text = "stop", str(code - 128)
+    except Exception as error:
+        mistake = find_mistake(error)
+        kind, text = ("bug", traceback.format_exc()) if mistake is None else ("mistake", mistake)
+        code = 1 if mistake is None else 2
+    if code:
+        with contextlib.suppress(ConnectionError):
+            connection.send(_Report(kind, text, time.monotonic()))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # without waiting for other processes, as the end of a group would

@@ -7,6 +7,7 @@ protocol), its checkpoint and the hash of the policy's weights match the request
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from prism_motor._checks import EvaluationError
 from prism_motor._console import note
 from prism_motor.domains import Domain, Evaluator, Key, open_run
 from prism_motor.runs import Run, collect_provenance
@@ -147,6 +149,8 @@ class Evaluations:
             stored = {} if again else self.read(condition, seed)
 
             def keep(*episodes: Any) -> None:
+                for episode in episodes:
+                    self._check(condition, seed, episode)
                 measured.update({self._key(episode): episode for episode in episodes})
                 self._write(condition, seed, stored | measured)
 
@@ -182,6 +186,16 @@ class Evaluations:
 
     def _key(self, episode: Any) -> Key:
         return tuple(getattr(episode, name) for name in self.domain.episode.KEY)
+
+    def _check(self, condition: str, seed: int, episode: Any) -> None:
+        """Raise if a measure is not finite: it would count, or vanish, in every mean."""
+        for name, value in asdict(episode).items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise EvaluationError(
+                    f"The {name.replace('_', ' ')} of episode {self._key(episode)} of {condition}, "
+                    f"seed {seed}, is {value}. Either the policy's weights or the simulation "
+                    "diverged; evaluate another checkpoint."
+                )
 
     def _write(self, condition: str, seed: int, episodes: dict[Key, Any]) -> None:
         labels = self.domain.labels(self.config)

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from prism_motor.runs.checkpoints import select
-from prism_motor.train.finite import NonFiniteTrainingError
+from prism_motor.train.finite import (
+    NonFiniteTrainingError,
+    check,
+    check_gradients,
+    check_optimizer,
+    check_weights,
+    explain,
+)
 
 if TYPE_CHECKING:
     from prism_motor.domains import State
@@ -55,7 +63,9 @@ class GradientTrainer(ABC):
         self.updates, self.seconds = 0, 0.0
         self._losses: list[float] = []
         self._norms: list[float] = []
-        self._rng = torch.get_rng_state()
+        self._random = self._random_state()
+        self._buffers: dict[str, Tensor] = {}
+        self._before: State | None = None
 
     @abstractmethod
     def loss(self) -> Tensor:
@@ -64,22 +74,19 @@ class GradientTrainer(ABC):
     def update(self) -> dict[str, float] | None:
         """Do one update; return metrics after every ``log_every`` updates."""
         start = time.perf_counter()
-        self._rng = torch.get_rng_state()
-        loss = self.loss()
-        if not torch.isfinite(loss):
-            raise NonFiniteTrainingError(f"the loss is {loss.item()}")
-        self.optimizer.zero_grad()
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(self.policy.parameters(), self._largest)
-        if not torch.isfinite(norm):
-            raise NonFiniteTrainingError(f"the norm of the gradient is {norm.item()}")
+        self._before, self._random = None, self._random_state()
+        buffers = self.policy.named_buffers(prefix="policy")
+        self._buffers = {name: value.detach().cpu().clone() for name, value in buffers}
         rate = self.optimizer.param_groups[0]["lr"]
-        self.optimizer.step()
+        try:
+            loss, norm = self._learn()
+        except NonFiniteTrainingError as error:
+            raise NonFiniteTrainingError(explain(error, self.models())) from error
         if self.schedule is not None:
             self.schedule.step()
         self.updates += 1
-        self._losses.append(loss.item())
-        self._norms.append(norm.item())
+        self._losses.append(loss)
+        self._norms.append(norm)
         self.seconds += time.perf_counter() - start
         if self.updates % self._log_every and self.updates != self.config.updates:
             return None
@@ -94,13 +101,51 @@ class GradientTrainer(ABC):
         self._losses, self._norms = [], []
         return row
 
+    def _learn(self) -> tuple[float, float]:
+        """Take one step of the optimiser; return the loss and the norm of its gradient."""
+        models = self.models()
+        loss = self.loss()
+        check("the loss", loss)
+        self.optimizer.zero_grad()
+        loss.backward()
+        parameters = [p for p in self.policy.parameters() if p.grad is not None]
+        norm = get_total_norm(p.grad for p in parameters if p.grad is not None)
+        if not torch.isfinite(norm):
+            check_gradients(models)
+            raise NonFiniteTrainingError(f"the norm of the gradient is {norm.item()}")
+        clip_grads_with_norm_(parameters, self._largest, norm)
+        if self._may_overflow(min(norm.item(), self._largest)):
+            self._before = self.state_before()
+        check_optimizer(self.optimizer)
+        self.optimizer.step()
+        check_weights(models)
+        return loss.item(), norm.item()
+
+    def _may_overflow(self, norm: float) -> bool:
+        """Return whether a step could make finite weights infinite, as no sensible one can."""
+        return any(
+            group["lr"] * max(1.0, norm, group.get("weight_decay", 0.0)) > 1.0
+            for group in self.optimizer.param_groups
+        )
+
     def state(self) -> State:
         """Return (tensors, plain data) from which :meth:`restore` continues exactly."""
-        return self._state(torch.get_rng_state())
+        return self._state(self._random_state())
 
     def state_before(self) -> State:
-        """Return the state before a failed update; updates fail before any weight changes."""
-        return self._state(self._rng)
+        """Return the state before a failed update."""
+        if self._before is not None:
+            return self._before
+        # Copying all weights before every update would cost a third of it. Until the step that may
+        # overflow, only buffers and random numbers have changed.
+        tensors, plain = self._state(self._random)
+        return {name: self._buffers.get(name, value) for name, value in tensors.items()}, plain
+
+    def _random_state(self) -> dict[str, Tensor]:
+        state = {"torch_rng": torch.get_rng_state()}
+        if any(parameter.is_cuda for parameter in self.policy.parameters()):
+            state["cuda_rng"] = torch.cuda.get_rng_state()
+        return state
 
     def models(self) -> dict[str, nn.Module]:
         """Return the policy."""
@@ -132,19 +177,17 @@ class GradientTrainer(ABC):
         self.seconds = plain["seconds"]
         self._losses, self._norms = list(plain["losses"]), list(plain["norms"])
 
-    def _state(self, rng: Tensor) -> State:
+    def _state(self, random: dict[str, Tensor]) -> State:
         tensors = {f"policy.{k}": v for k, v in self.policy.state_dict().items()}
         optimizer = self.optimizer.state_dict()
         for index, entries in optimizer["state"].items():
             tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
-        tensors["torch_rng"] = rng
-        if any(parameter.is_cuda for parameter in self.policy.parameters()):
-            tensors["cuda_rng"] = torch.cuda.get_rng_state()
+        tensors |= random
         plain = {
             "updates": self.updates,
             "seconds": self.seconds,
-            "losses": self._losses,
-            "norms": self._norms,
+            "losses": list(self._losses),
+            "norms": list(self._norms),
             "param_groups": optimizer["param_groups"],
         }
         if self.schedule is not None:

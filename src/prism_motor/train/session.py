@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from prism_motor._checks import InputError
+from prism_motor._checks import InputError, PrismError
 from prism_motor._console import count
 from prism_motor._processes import Stopped, StopRequests
 from prism_motor.domains import Domain, Trainer, domain_of, open_run
@@ -151,10 +151,9 @@ def train(
                 if stop:
                     raise Stopped(stop)
     except NonFiniteTrainingError as error:
-        dump = save_checkpoint(run.path / NONFINITE, trainer.updates, *trainer.state_before())
         raise NonFiniteTrainingError(
-            f"Update {trainer.updates + 1} stopped: {error}. The state before it is in {dump} "
-            f"(prism replay {dump}); the last good checkpoint is {run.steps()[-1]}."
+            f"Update {trainer.updates + 1} stopped{_in_process(rank)}: {error}. "
+            f"{_dump(run, trainer, rank)}; the last good checkpoint is {run.steps()[-1]}."
         ) from error
     finally:
         run.close()
@@ -165,7 +164,8 @@ def replay(dump: str | Path) -> dict[str, float] | None:
     folder = Path(dump)
     if not folder.is_dir():
         raise RunError(f"There is no dump {folder}. Give RUN/{NONFINITE}/STEP.")
-    _, domain, config = open_run(folder.resolve().parents[1])
+    inside = [place.parent for place in folder.resolve().parents if place.name == NONFINITE]
+    _, domain, config = open_run(inside[0] if inside else folder)
     checkpoint = load_checkpoint(folder)
     processes = checkpoint.state.get("world_size", 1)
     if processes > 1:
@@ -180,6 +180,23 @@ def replay(dump: str | Path) -> dict[str, float] | None:
 
 def _domain(config: RunConfig) -> Domain:
     return domain_of({"kind": config.kind, "plugins": config.plugins})
+
+
+def _in_process(rank: Rank) -> str:
+    return f" in process {rank.index} of {rank.world_size}" if rank.world_size > 1 else ""
+
+
+def _dump(run: Run, trainer: Trainer, rank: Rank) -> str:
+    """Write the state before a failed update; return where it is, or why it is not there."""
+    folder = run.path / NONFINITE
+    if rank.world_size > 1:  # several processes may fail in the same update
+        folder /= f"rank{rank.index}"
+    try:
+        dump = save_checkpoint(folder, trainer.updates, *trainer.state_before())
+    except (PrismError, OSError) as error:
+        return f"The state before it could not be written: {str(error).rstrip('.')}"
+    again = f" (prism replay {dump})" if rank.world_size == 1 else ""
+    return f"The state before it is in {dump}{again}"
 
 
 def _save(run: Run, trainer: Trainer, domain: Domain, rank: Rank) -> None:

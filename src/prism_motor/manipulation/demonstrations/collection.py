@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from prism_motor._checks import InputError
 from prism_motor._ranges import Checked, Seed, between
+from prism_motor._workers import WorkerError
 from prism_motor.manipulation.demonstrations.dataset import ORIGIN, make_features, write_dataset
 from prism_motor.manipulation.demonstrations.recording import (
     load_demonstration,
@@ -29,7 +30,7 @@ from prism_motor.manipulation.demonstrations.recording import (
     save_demonstration,
 )
 from prism_motor.manipulation.tasks import Task, find_task, make_environment, make_expert
-from prism_motor.manipulation.workers import EpisodeJob, JobResult, WorkerError, run_episodes
+from prism_motor.manipulation.workers import EpisodeJob, EpisodeResult, run_episodes
 from prism_motor.runs import collect_provenance
 from prism_motor.runs.atomic import write_json
 
@@ -118,7 +119,7 @@ class DemonstrationCollection:
         """Record what is missing; ``report`` is told after every attempt if it succeeded."""
         crashed: list[str] = []
 
-        def note(done: JobResult[bool]) -> None:
+        def note(done: EpisodeResult[bool]) -> None:
             if done.result is None:
                 crashed.append(f"{done.job}: {done.failure}")
             elif report is not None:

@@ -17,6 +17,7 @@ from prism_motor.manipulation.diffusion.network import (
 )
 from prism_motor.manipulation.diffusion.windows import TrainingWindows, draw_samples
 from prism_motor.runs import RunError
+from prism_motor.train.finite import check
 from prism_motor.train.gradient import GradientTrainer
 
 if TYPE_CHECKING:
@@ -62,7 +63,11 @@ class HandlingTrainer(GradientTrainer):
         """Return the loss on the samples of the next update."""
         config = self.config
         samples = draw_samples(len(self.windows), config.batch, config.seed, self.updates)
-        loss, _ = self.policy.forward(self.normalise(self.windows.batch(samples)))
+        batch = self.normalise(self.windows.batch(samples))
+        for name, values in batch.items():
+            if isinstance(values, Tensor):
+                check(f"the input '{name}'", values)
+        loss, _ = self.policy.forward(batch)
         return loss
 
     def update(self) -> dict[str, float] | None:
@@ -70,8 +75,8 @@ class HandlingTrainer(GradientTrainer):
         row = super().update()
         return row and {**row, "samples": self.updates * self.config.batch}
 
-    def _state(self, rng: Tensor) -> State:
-        tensors, plain = super()._state(rng)
+    def _state(self, random: dict[str, Tensor]) -> State:
+        tensors, plain = super()._state(random)
         for key, entries in self.statistics.items():
             tensors |= {f"statistics/{key}/{k}": v.clone() for k, v in entries.items()}
         return tensors, {**plain, "data_sha256": self.data_hash}

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
-import signal
 import tempfile
-import threading
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from prism_motor._checks import InputError
 from prism_motor._console import Progress
 from prism_motor._extras import missing_extra
+from prism_motor._workers import JobResult, WorkerError, WorkerPool
 from prism_motor.runs.atomic import write_text
 from prism_motor.studies.physics.config import TUNING_SEED, PhysicsConfig
 from prism_motor.studies.physics.dataset import Dataset, make_dataset
@@ -106,7 +102,7 @@ def fit_all(config: PhysicsConfig, dataset: Dataset, results: PhysicsResults) ->
     """Run every job of the configuration that ``results`` does not have yet."""
     arms = [arm.name for arm in choose_arms(config.arms)]
     sweep = [FitJob(arm, TUNING_SEED, rate) for arm in arms for rate in config.learning_rates]
-    with _worker_pool(config, dataset) as pool:
+    with WorkerPool(partial(_Fitter, config, dataset), config.workers) as pool:
         _run_jobs(pool, "learning-rate sweep", sweep, results)
         results.chosen = {arm: choose_rate(arm, config, results) for arm in arms}
         reported = [
@@ -127,65 +123,37 @@ def choose_rate(arm: str, config: PhysicsConfig, results: PhysicsResults) -> flo
 
 
 def _run_jobs(
-    pool: ProcessPoolExecutor, title: str, jobs: Iterable[FitJob], results: PhysicsResults
+    pool: WorkerPool[FitJob, dict[str, Any]],
+    title: str,
+    jobs: Iterable[FitJob],
+    results: PhysicsResults,
 ) -> None:
     missing = [job for job in jobs if not results.has(job)]
     if not missing:
         return
-    with _interrupts_held():  # the first submission starts the processes
-        futures = {pool.submit(_work, job): job for job in missing}
     with Progress(title, len(missing)) as progress:
-        for future in as_completed(futures):
-            results.add(futures[future], future.result())
-            progress.step(futures[future].key)
+
+        def note(done: JobResult[FitJob, dict[str, Any]]) -> None:
+            if done.result is None:
+                raise WorkerError(
+                    f"{done.job}: {done.failure}, twice. Finished runs are kept in "
+                    f"{results.path.parent}; the same command continues."
+                )
+            results.add(done.job, done.result)
+            progress.step(done.job.key)
+
+        pool.run(missing, note)
 
 
-@contextmanager
-def _worker_pool(config: PhysicsConfig, dataset: Dataset) -> Iterator[ProcessPoolExecutor]:
-    """Start worker processes; on any exception, cancel the jobs that have not started."""
-    pool = ProcessPoolExecutor(
-        config.workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_prepare_worker,
-        initargs=(config, dataset),
-    )
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+class _Fitter:
+    """Trains networks on the data of a study, in a worker process."""
 
+    def __init__(self, config: PhysicsConfig, dataset: Dataset) -> None:
+        import torch
 
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Defer Ctrl-C inside the block; processes started there never receive it.
+        torch.set_num_threads(1)
+        self._config, self._data = config, Standardised(dataset)
+        self._arms = {arm.name: arm for arm in choose_arms(config.arms)}
 
-    A terminal sends Ctrl-C to the whole process group; only the parent should handle it, without
-    losing one that arrives now.
-    """
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or not hasattr(signal, "pthread_sigmask"):  # not on Windows
-        yield
-        return
-    resource_tracker.ensure_running()  # unblocks the signal when it starts
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
-_worker: dict[str, Any] = {}
-"""State of a worker process between jobs."""
-
-
-def _prepare_worker(config: PhysicsConfig, dataset: Dataset) -> None:
-    import torch
-
-    torch.set_num_threads(1)
-    _worker["config"] = config
-    _worker["data"] = Standardised(dataset)
-    _worker["arms"] = {arm.name: arm for arm in choose_arms(config.arms)}
-
-
-def _work(job: FitJob) -> dict[str, Any]:
-    return fit(job, _worker["arms"][job.arm], _worker["config"], _worker["data"])
+    def __call__(self, job: FitJob) -> dict[str, Any]:
+        return fit(job, self._arms[job.arm], self._config, self._data)

@@ -130,6 +130,9 @@ class FitJob:
         """Name in results.json."""
         return f"{self.arm}/seed{self.seed}/lr{self.learning_rate:g}"
 
+    def __str__(self) -> str:
+        return self.key
+
 
 class Standardised:
     """The dataset as float32 tensors, with the mean and deviation of the training part."""
