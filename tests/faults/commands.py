@@ -137,6 +137,7 @@ class Running:
     pid: int
     words: tuple[str, ...]
     place: Path
+    over: bool = False
 
     def wait(self, seconds: float = LIMIT) -> Ended:
         """Return how it ended; one that hangs is ended, and fails the test."""
@@ -146,6 +147,7 @@ class Running:
             self.kill(signal.SIGKILL)
             self.prism._ask(do="wait", pid=self.pid, seconds=30)
             raise AssertionError(f"hangs: prism {' '.join(self.words)}\n{out[-500:]}{err[-500:]}")
+        self.over = True
         listed = self.place / OPERATIONS
         seen = tuple(json.loads(listed.read_text())) if listed.exists() else ()
         return Ended(self.words, code, out, err, seen)
@@ -154,10 +156,11 @@ class Running:
         """Send a signal."""
         os.kill(self.pid, number)
 
-    @property
-    def text(self) -> str:
-        """What it has written so far."""
-        return "".join((self.place / name).read_text() for name in ("stdout", "stderr"))
+    def end(self) -> None:
+        """End it if it still runs."""
+        if not self.over:
+            self.kill(signal.SIGKILL)
+            self.wait()
 
 
 def real(*words: object, cwd: Path, **options: Any) -> subprocess.Popen[str]:

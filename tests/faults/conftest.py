@@ -1,4 +1,6 @@
 import re
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -16,15 +18,22 @@ def tally(request):
     return Tally(counts)
 
 
+@dataclass(frozen=True)
 class Fork:
-    """A domain with its tiny run, and the command that trains it in a fork."""
+    """A domain with its tiny run, and what calls ``prism`` in a fork."""
 
-    def __init__(self, domain, folder):
-        self.domain, self.folder = domain, folder
-        self.case = CASES[domain]
-        self.patch = self.case.setup()
-        self.prism = Prism(domain, folder)
-        self.config = write_config(folder / "tiny.json", self.case.make())
+    domain: str
+    prism: Prism
+    folder: Path
+
+    @property
+    def case(self):
+        return CASES[self.domain]
+
+    @property
+    def config(self):
+        """The settings of the tiny run."""
+        return write_config(self.folder / "tiny.json", self.case.make())
 
     def start_words(self, run):
         """The command that starts the tiny run."""
@@ -34,36 +43,33 @@ class Fork:
         """The command that evaluates it."""
         return evaluate_words(self.domain, run)
 
-    def close(self):
-        self.prism.close()
-        self.patch.undo()
 
-
-@pytest.fixture(scope="module")
-def forks(tmp_path_factory):
-    """Make the fork of a domain when it is first needed."""
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory):
+    """Start what forks the commands of a domain when it is first needed."""
     made = {}
 
-    def fork(domain):
+    def server(domain):
         if domain not in made:
-            made[domain] = Fork(domain, tmp_path_factory.mktemp(domain))
+            CASES[domain].setup().undo()  # skips what is not installed
+            made[domain] = Prism(domain, tmp_path_factory.mktemp(domain))
         return made[domain]
 
-    yield fork
+    yield server
     for one in made.values():
         one.close()
 
 
 @pytest.fixture(scope="module", params=CASES)
-def fork(request, forks):
+def fork(request, servers, tmp_path_factory):
     """One domain after the other."""
-    return forks(request.param)
+    return Fork(request.param, servers(request.param), tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")
-def walking(forks):
+def walking(servers, tmp_path_factory):
     """Walking alone."""
-    return forks("locomotion")
+    return Fork("locomotion", servers("locomotion"), tmp_path_factory.mktemp("runs"))
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -21,7 +21,8 @@ def difference(run: Path, whole: Path) -> str:
 
 def _names(run: Path) -> list[str]:
     """Return what is in a run folder, without what nobody reads again."""
-    return sorted(p.name for p in run.iterdir() if p.name[0] != "." and p.name != "tensorboard")
+    unread = (".", "tensorboard", "damaged")
+    return sorted(p.name for p in run.iterdir() if not p.name.startswith(unread))
 
 
 def episodes(run: Path) -> dict[str, Any]:

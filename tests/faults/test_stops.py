@@ -112,3 +112,57 @@ def test_an_evaluation_stopped_anywhere_is_completed_by_the_same_command(fork, w
             verify(fork, run, tally)
         shutil.rmtree(run)
     tally.check()
+
+
+OUTPUTS = {
+    "report": ("--out", "page.html"),
+    "archive": ("--out", "records"),
+    "export": ("--out", "exported"),
+}
+"""Commands that make something of a run, and where."""
+
+
+@pytest.fixture(scope="module")
+def evaluated(walking):
+    """A finished and evaluated walking run."""
+    path = walking.folder / "evaluated"
+    assert walking.prism(*walking.start_words(path)).code == 0
+    assert walking.prism(*walking.evaluate_words(path)).code == 0
+    return path
+
+
+@pytest.mark.parametrize("way", ["kill", "full"])
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_an_output_stopped_anywhere_is_made_by_the_same_command(
+    walking, evaluated, command, way, tally
+):
+    kind = f"{command}, {way}"
+
+    def make(name, number=0):
+        folder = walking.folder / f"{command}-{way}-{name}"
+        folder.mkdir(exist_ok=True)
+        stop = Stop(str(folder), number, way)
+        words = (command, evaluated, *OUTPUTS[command])
+        return folder, walking.prism(*words, stop=stop, cwd=folder)
+
+    whole, done = make("whole")
+    assert done.code == 0, done
+    for number in spread(numbers(done.operations, way), 2):
+        folder, cut = make(number, number)
+        _, again = make(number)
+        log = f"operation {number} ({done.operations[number - 1]})\n{cut}\n{again}"
+        if cut.crashed or again.crashed:
+            tally.note(kind, TRACEBACK, log)
+        elif again.code != 0 or not stopped(cut, way):
+            tally.note(kind, WRONG, log)
+        else:
+            same = names(folder) == names(whole)
+            tally.note(kind, RIGHT if same else SILENT, f"{names(folder)}\n{log}")
+        shutil.rmtree(folder)
+    tally.check()
+
+
+def names(folder):
+    """Return all files below a folder, but for temporary ones."""
+    found = [p.relative_to(folder) for p in folder.rglob("*") if p.is_file()]
+    return sorted(str(p) for p in found if not any(part.endswith(".tmp") for part in p.parts))
