@@ -12,6 +12,8 @@ from tests.faults.sizes import ALL, spread
 from tests.faults.stops import Stop, suits
 from tests.faults.tally import RIGHT, SILENT, TRACEBACK, WRONG
 
+pytestmark = pytest.mark.slow
+
 CAMPAIGNS = {"plain": lambda: campaign(seeds=[1])}
 if ALL:
     CAMPAIGNS["tuned"] = lambda: tuned("locomotion", seeds=[1], arms=[{"name": "mlp"}])

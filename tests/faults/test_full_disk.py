@@ -16,6 +16,8 @@ from tests.faults.sizes import cases
 from tests.faults.tally import RIGHT, SILENT, TRACEBACK, WRONG
 from tests.faults.tiny import make_small, write_config
 
+pytestmark = pytest.mark.slow
+
 KIND = "full disk"
 
 

@@ -13,6 +13,8 @@ from tests.faults.tally import RIGHT, SILENT, TRACEBACK, WRONG
 from tests.faults.tiny import make_small, write_config
 from tests.train.cases import assert_same_run
 
+pytestmark = pytest.mark.slow
+
 KIND = "two owners"
 
 

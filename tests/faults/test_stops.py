@@ -9,6 +9,8 @@ from tests.faults.sizes import spread
 from tests.faults.stops import WAYS, Stop, suits
 from tests.faults.tally import RIGHT, SILENT, TRACEBACK, WRONG
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = {"kill": 6, "torn": 2, "power": 3, "full": 2}
 """Stops of a training per domain in the sample; half as many of an evaluation."""
 
@@ -147,7 +149,7 @@ def test_an_output_stopped_anywhere_is_made_by_the_same_command(
 
     whole, done = make("whole")
     assert done.code == 0, done
-    for number in spread(numbers(done.operations, way), 2):
+    for number in spread(numbers(done.operations, way), 1 if command == "export" else 2):
         folder, cut = make(number, number)
         _, again = make(number)
         log = f"operation {number} ({done.operations[number - 1]})\n{cut}\n{again}"

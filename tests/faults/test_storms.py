@@ -15,6 +15,8 @@ from tests.faults.tally import RIGHT, SILENT, TRACEBACK, WRONG
 from tests.faults.test_campaign_stops import different
 from tests.faults.tiny import make_small, write_config
 
+pytestmark = pytest.mark.slow
+
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 UPDATES = 40
 SECONDS = 2.0
