@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.commands import Prism
-from tests.faults.tally import PROPERTY, RIGHT, WRONG, Tally, make_table
+from tests.faults.tally import EXAMPLES, PROPERTY, RIGHT, WRONG, Tally, make_table
 from tests.faults.tiny import evaluate_words, write_config
 from tests.train.cases import CASES
 
@@ -72,23 +72,34 @@ def walking(servers, tmp_path_factory):
     return Fork("locomotion", servers("locomotion"), tmp_path_factory.mktemp("runs"))
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Let the number of examples that hypothesis has tried travel with the report."""
+    report = (yield).get_result()
+    told = re.findall(r"(\d+) passing", getattr(item, "hypothesis_statistics", ""))
+    if call.when == "call" and told:
+        report.user_properties.append((EXAMPLES, sum(map(int, told))))
+
+
 def pytest_terminal_summary(terminalreporter):
-    """Show the table of faults; tests that keep no tally count one case each, or their examples."""
-    rows = []
-    for outcome in ("passed", "failed"):
-        for report in terminalreporter.stats.get(outcome, []):
-            if report.when == "call" and "/faults/" in report.nodeid.replace("\\", "/"):
-                rows += _rows_of(report)
-    if rows:
+    """Show the table of faults."""
+    reports = [
+        report
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        if report.when == "call" and "/faults/" in report.nodeid
+    ]
+    if reports:
         terminalreporter.section("faults")
+        rows = [row for report in reports for row in _rows_of(report)]
         terminalreporter.write_line("\n".join(make_table(rows)))
 
 
 def _rows_of(report):
+    """Return the counts of a test; one without a tally has one case, or its examples."""
     found = dict(report.user_properties)
     if found.get(PROPERTY):
         return list(found[PROPERTY].items())
     kind = re.search(r"test_(\w+)\.py", report.nodeid).group(1).replace("_", " ")
-    told = "".join(str(value) for key, value in found.items() if "hypothesis" in key)
-    examples = sum(map(int, re.findall(r"(\d+) passing examples", told))) or 1
-    return [(kind, {RIGHT if report.passed else WRONG: examples if report.passed else 1})]
+    examples = found.get(EXAMPLES, 1)
+    return [(kind, {RIGHT: examples} if report.passed else {RIGHT: examples - 1, WRONG: 1})]

@@ -8,6 +8,8 @@ RIGHT, TRACEBACK, SILENT, WRONG = "right or clear", "tracebacks", "silent differ
 COLUMNS = (RIGHT, TRACEBACK, SILENT, WRONG)
 PROPERTY = "faults"
 """Name under which a test's counts travel with its report, also from other processes."""
+EXAMPLES = "examples"
+"""The same for the number of examples of a test that keeps no tally."""
 
 
 class Tally:

@@ -85,6 +85,8 @@ def judge(walking, folder, whole, cut, kind, tally):
 @pytest.mark.parametrize("way", ["kill", "full"])
 def test_a_runner_stopped_anywhere_goes_on(walking, whole, way, tally):
     made, folder, operations = whole
+    if made.tuning and way == "full":
+        pytest.skip("the campaign without tuning writes to the disk in the same way")
     numbers = [n for n, one in enumerate(operations, 1) if suits(way, one)]
     for number in spread(numbers, 3 if way == "kill" else 1):
         again = fresh(walking, f"{way}-{number}", made)
@@ -97,7 +99,7 @@ def test_a_runner_stopped_anywhere_goes_on(walking, whole, way, tally):
 @pytest.mark.parametrize("job", [1, 2, 3])
 def test_a_job_stopped_anywhere_goes_on(walking, whole, job, tally):
     made, folder, _ = whole
-    for number in spread([*range(1, 100, 4)], 1):
+    for number in spread([*range(1, 100, 8)], 1):
         again = fresh(walking, f"job-{job}-{number}", made)
         cut = walking.prism(*words(again), stop=Stop(str(again), number), job=job)
         judge(walking, again, folder, cut, "campaign, job killed", tally)

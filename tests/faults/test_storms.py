@@ -89,7 +89,7 @@ def test_real_processes_survive_a_storm(tmp_path, processes, tally):
         return ended(real(*words, cwd=tmp_path), words)
 
     assert call(*start, tmp_path / "whole").code == 0
-    for number in range(10):
+    for number in range(6):
         chance = random.Random(100 * processes + number)
         run = tmp_path / f"run-{number}"
         words = (*start, run)
