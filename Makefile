@@ -14,7 +14,7 @@ READY_ALL := $(VENV_ALL)/.ready-$(call hash,constraints-all.txt)
 # One process a core and one torch thread each: more only fight each other.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: help setup setup-all demo physics test test-fast test-light check format docs bench clean
+.PHONY: help setup setup-all demo physics test test-fast test-light faults check format docs bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ test-fast: setup-all  ## Run the tests that take no more than a few seconds each
 
 test-light: setup  ## Run the tests that need no LeRobot, in the small environment
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+faults: setup-all  ## The whole fault suite (up to an hour); ends with a table
+	PRISM_FAULTS=all $(ALL)/python -m pytest -n $(JOBS) --dist worksteal tests/faults
 
 check: setup-all  ## Format and lint (ruff), types (pyright), layering (import-linter)
 	$(ALL)/ruff format --check .
