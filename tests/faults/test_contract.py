@@ -151,6 +151,42 @@ def test_no_changed_contract_is_accepted(shipped, data):
         runner.load_export(shipped.damaged)
 
 
+NULLABLE = ("range", "velocity_limit", "roll", "pitch", "height")
+
+
+def refused(contract):
+    with pytest.raises(runner.RunnerError):
+        runner.check_contract(contract)
+    return True
+
+
+def test_every_field_refuses_what_it_can_never_be(shipped):
+    contract = copy.deepcopy(shipped.contract)
+    runner.check_contract(contract)
+    for path in list(paths_of(contract)):
+        if not path or "provenance" in path:
+            continue
+        owner, key = at(contract, path[:-1]), path[-1]
+        value = owner[key]
+        junk = [True, math.nan, math.inf, -math.inf, 1e308, -1e308, 10**400, {}, [[]], ""]
+        junk += [] if key in NULLABLE else [None]
+        junk += ["x"] if is_number(value) else [1.5] if isinstance(value, str) else ["x", 1.5, []]
+        for other in junk:
+            if not (isinstance(value, bool) and isinstance(other, bool)):
+                owner[key] = other
+                assert refused(contract), (path, other)
+        owner[key] = value
+        if isinstance(value, dict):
+            value["unknown"] = 1
+            assert refused(contract), path
+            del value["unknown"]
+        if isinstance(owner, dict):
+            del owner[key]
+            assert refused(contract), path
+            owner[key] = value
+    runner.check_contract(contract)
+
+
 @fuzz(100, 1500)
 @given(data=st.data())
 def test_a_changed_contract_that_is_bound_again_moves_within_its_limits_or_not_at_all(
@@ -343,11 +379,20 @@ class Puppet:
         return self.answer
 
 
-ROWS = hnp.arrays(np.float32, (1, 12), elements=st.floats(width=32))
+@st.composite
+def answers_of_policies(draw):
+    """What a session returns: one row of actions, one entry of it anything; or anything."""
+    if draw(st.integers(0, 3)) == 0:
+        return draw(ANYTHING | st.lists(ANYTHING, max_size=2))
+    row = np.zeros((1, 12), draw(st.sampled_from([np.float32, np.float64])))
+    numbers = st.floats(-5, 5) | st.sampled_from([math.nan, math.inf, -math.inf]) | st.floats()
+    with np.errstate(over="ignore"):
+        row[0, draw(st.integers(0, 11))] = draw(numbers)
+    return [row]
 
 
 @fuzz(150, 2500)
-@given(answers=st.lists(ROWS.map(lambda row: [row]) | ANYTHING | st.lists(ANYTHING), max_size=3))
+@given(answers=st.lists(answers_of_policies(), max_size=3))
 def test_policies(loaded, answers):
     puppet = Puppet([np.zeros((1, 12))])
     controller = runner.Controller(loaded.contract, puppet, clock=lambda: 0.0)
