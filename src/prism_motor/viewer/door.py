@@ -54,7 +54,7 @@ class Door:
         self._admit = admit
         self._names = {"localhost", host.lower()}
         if host in _ALL:
-            self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+            self._names.add(socket.gethostname().lower())
 
     def url(self, port: int) -> str:
         """Return the address to open on this machine."""

@@ -104,7 +104,7 @@ def _write(entry: _Entry, target: Path) -> None:
 
 
 def _not_whole(archive: Path, error: Exception) -> InputError:
+    reason = str(error).partition("\n")[0].rstrip(":.") or type(error).__name__
     return InputError(
-        f"{archive} is not a complete archive (.tar, .tar.gz, .tar.xz or .zip): "
-        f"{error or type(error).__name__}."
+        f"{archive} is not a complete archive (.tar, .tar.gz, .tar.xz or .zip): {reason}."
     )
