@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ class JobResult(Generic[Job, Result]):
     """What the runner returned; ``None`` if it failed."""
     failure: str = ""
     """Why there is no result."""
+    trace: str = ""
+    """The traceback of an exception; empty if the worker died."""
 
 
 class _Worker:
@@ -158,7 +161,7 @@ class WorkerPool(Generic[Job, Result]):
         if kind == "result":
             self._finish(index, JobResult(self._jobs[index], content))
         else:
-            self._fail(index, content)
+            self._fail(index, *content)
         self._give(worker)
         return True
 
@@ -167,14 +170,14 @@ class WorkerPool(Generic[Job, Result]):
         if self._on_done is not None:
             self._on_done(result)
 
-    def _fail(self, index: int, reason: str) -> None:
+    def _fail(self, index: int, reason: str, trace: str = "") -> None:
         again = self._tries[index] < TRIES
         after = "trying again" if again else "recorded as failed"
         print(f"{self._jobs[index]}: {reason}; {after}.", file=sys.stderr)
         if again:
             self._waiting.appendleft(index)
         else:
-            self._finish(index, JobResult(self._jobs[index], None, reason))
+            self._finish(index, JobResult(self._jobs[index], None, reason, trace))
 
 
 def describe_exit(code: int | None) -> str:
@@ -209,7 +212,8 @@ def _work(connection: Connection, parent: int) -> None:
             elif runner is None:
                 answer = ("cannot start", f"{type(error).__name__}: {error}")
             else:
-                answer = ("failure", f"{type(error).__name__}: {error}")
+                what = f"{type(error).__name__}: {error}"
+                answer = ("failure", (what, traceback.format_exc()))
         with contextlib.suppress(ConnectionError):  # the parent is gone or stopping
             connection.send(answer)
         if runner is None:

@@ -61,6 +61,7 @@ def test_an_episode_that_fails_twice_is_recorded_and_the_others_stay(tmp_path):
     assert [result.result for result in results] == [0, 1, None, 9, None, 25]
     assert "SIGKILL" in results[2].failure
     assert results[4].failure == "ArithmeticError: the simulation diverged"
+    assert [one.trace.startswith("Traceback") for one in results] == [False] * 4 + [True, False]
 
 
 def test_workers_that_cannot_start_stop_everything():

@@ -163,6 +163,21 @@ def test_processes_that_diverge_together_leave_a_message_and_a_state_each(tmp_pa
 
 
 @pytest.mark.slow
+def test_under_torchrun_the_first_process_says_what_all_find(tmp_path):
+    words = [word for word in TINY if word != "--processes"]
+    words.pop(words.index("--arm") - 1)  # its number
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    uneven = subprocess.run(
+        [*launcher, "--nproc-per-node", "2", *PRISM[1:], *words, "--envs", "9", "--out", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert uneven.returncode != 0
+    assert uneven.stderr.count("prism: error: 9 environments cannot be shared") == 1
+
+
+@pytest.mark.slow
 def test_a_bug_in_one_process_is_a_bug_with_its_traceback(tmp_path):
     (tmp_path / "broken.py").write_text(
         "from prism_motor.locomotion.trainer import WalkingTrainer\n"

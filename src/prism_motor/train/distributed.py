@@ -150,7 +150,7 @@ def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
         if report.kind == "mistake":
             raise PrismError(report.text)
     stops = [int(report.text) for report in reports if report.kind == "stop"]
-    if asked or stops:
+    if stops:
         raise Stopped(asked or stops[0])
     for child in team:
         if child.code and not child.report and not child.ended_here:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prism_motor._checks import InputError
+from prism_motor._checks import BugError, InputError
 from prism_motor._console import Progress
 from prism_motor._extras import missing_extra
 from prism_motor._workers import JobResult, WorkerError, WorkerPool
@@ -134,6 +134,8 @@ def _run_jobs(
     with Progress(title, len(missing)) as progress:
 
         def note(done: JobResult[FitJob, dict[str, Any]]) -> None:
+            if done.trace:
+                raise BugError(done.trace)
             if done.result is None:
                 raise WorkerError(
                     f"{done.job}: {done.failure}, twice. Finished runs are kept in "

@@ -1,0 +1,35 @@
+"""What counts as a mistake of the user, and what as a bug."""
+
+import errno
+
+import pytest
+
+from prism_motor._checks import BugError, EvaluationError, InputError, find_mistake
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (InputError("give a number"), "give a number"),
+        (EvaluationError("the reward is nan"), "the reward is nan"),
+        (OSError(errno.ENOSPC, "No space left on device", "runs/one"),
+         "runs/one: No space left on device"),
+        (PermissionError(errno.EACCES, "Permission denied"), "Permission denied"),
+    ],
+)  # fmt: skip
+def test_mistakes_have_a_message(error, said):
+    assert find_mistake(error) == said
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("x"),
+        OSError("without a number"),
+        OSError(errno.EBADF, "Bad file descriptor"),
+        FileNotFoundError("made by hand"),
+        BugError("Traceback of another process"),
+    ],
+)
+def test_everything_else_is_a_bug(error):
+    assert find_mistake(error) is None
