@@ -32,7 +32,7 @@ DIRECTIONS = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "r
 """Where a push sends the robot, in its own axes."""
 
 # The walker decides what happens after a fall, and its episode never ends.
-_ENDLESS = TerminationConfig(duration=1e9, base_force=math.inf, roll=None, pitch=None, height=None)
+_ENDLESS = TerminationConfig(duration=1e9, base_force=1e9, roll=None, pitch=None, height=None)
 
 
 @dataclass
