@@ -61,10 +61,10 @@ def _dispatch(words: list[str]) -> None:
         import tyro  # noqa: F401 - fail early with a clear message
     except ImportError as error:
         raise missing_extra("The prism command", "cli", error) from error
-    if words[0].startswith("--tyro-"):
+    if completion := [word for word in words if word.startswith("--tyro-")]:
         from prism_motor.cli.completion import complete
 
-        complete(words)
+        complete(words if words[0] in completion else completion)
         return
     name = words.pop(0)
     if name in RENAMED:

@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Union, get_type_hints
 
+from prism_motor._checks import InputError, check_choice
 from prism_motor._registry import resolve
 from prism_motor.cli.commands import COMMANDS
 from prism_motor.cli.evaluate import EvalOptions
 from prism_motor.cli.flags import combine, with_ranges
 from prism_motor.cli.train import HIDDEN, TrainOptions
 from prism_motor.domains import DOMAINS, Domain
+
+_WORDS = {"--tyro-print-completion": 2, "--tyro-write-completion": 3}
+"""How many words a request for a script has."""
 
 
 def complete(words: Sequence[str]) -> None:
@@ -26,6 +30,12 @@ def complete(words: Sequence[str]) -> None:
     """
     import tyro
 
+    if len(words) != _WORDS.get(words[0]):
+        raise InputError(
+            f"{words[0]} cannot be used like this: write --tyro-print-completion SHELL, or "
+            "--tyro-write-completion SHELL FILE, and nothing else."
+        )
+    check_choice("shell", words[1], ("bash", "zsh", "tcsh", "fish"))
     commands: dict[str, Callable[..., Any]] = {
         name: with_ranges(resolve(f"prism_motor.cli.{command.place}"))
         for name, command in COMMANDS.items()

@@ -8,7 +8,7 @@ from typing import Annotated
 from prism_motor._checks import InputError, check_choice
 from prism_motor._ranges import Checked, Seeds, above, between, length
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.locomotion.task import LeggedTaskConfig
+from prism_motor.locomotion.task import LeggedTaskConfig, find_config_type
 from prism_motor.nn import ActorConfig
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
@@ -77,6 +77,11 @@ class LocomotionConfig(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.task, find_config_type(self.task.kind)):
+            raise InputError(
+                f"task.kind is {self.task.kind!r}, but the settings are those of another kind. "
+                "Leave it out: the preset has it."
+            )
         if not self.actor.hidden:
             raise InputError("actor: hidden needs at least one width, e.g. --actor.hidden 256 128.")
         if self.ppo.minibatches > self.samples_per_update:

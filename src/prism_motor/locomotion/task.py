@@ -195,7 +195,7 @@ class RandomisationConfig(Checked, section="task.randomisation"):
 class TerminationConfig(Checked, section="task.terminations"):
     """When an episode ends."""
 
-    duration: Annotated[float, above(0, 1e6)] = 24.0
+    duration: Annotated[float, above(0, 1e9)] = 24.0
     """Length of a full episode, s."""
     base_force: Annotated[float, above(0, 1e9)] = 1.0
     """Contact force on the base that ends the episode, N."""

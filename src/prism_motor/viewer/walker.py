@@ -31,8 +31,8 @@ SURVIVED = 3.0
 DIRECTIONS = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
 """Where a push sends the robot, in its own axes."""
 
-# The walker decides what happens after a fall, and its episode outlasts every viewer.
-_ENDLESS = TerminationConfig(duration=1e6, base_force=1e9, roll=None, pitch=None, height=None)
+# The walker decides what happens after a fall, and its episode never ends.
+_ENDLESS = TerminationConfig(duration=1e9, base_force=1e9, roll=None, pitch=None, height=None)
 
 
 @dataclass
