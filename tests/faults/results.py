@@ -21,7 +21,7 @@ def difference(run: Path, whole: Path) -> str:
 
 def _names(run: Path) -> list[str]:
     """Return what is in a run folder, without what nobody reads again."""
-    unread = (".", "tensorboard", "damaged")
+    unread = (".", "last", "tensorboard", "damaged")
     return sorted(p.name for p in run.iterdir() if not p.name.startswith(unread))
 
 

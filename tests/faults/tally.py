@@ -28,6 +28,7 @@ class Tally:
         row[outcome] += 1
         if outcome != RIGHT:
             self.defects.append(f"{kind}: {outcome}: {detail}")
+            print(self.defects[-1], flush=True)  # seen at once with pytest -s
 
     def check(self) -> None:
         """Fail if there was a defect."""
