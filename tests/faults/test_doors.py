@@ -33,7 +33,7 @@ from prism_motor.viewer.app import App
 from prism_motor.viewer.loading import load_walkers
 from prism_motor.viewer.session import Session
 from tests.faults.sizes import cases
-from tests.report.folders import study
+from tests.report.folders import study, unseal
 from tests.viewer.clients import CAMERA, Client, wait_until
 
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -250,6 +250,7 @@ def linked(tmp_path):
     for name in ("secret.json", "tuning.json"):
         (outside / name).write_text(json.dumps({"title": SECRET, "secret": SECRET}))
     runs = sorted(file.parent for file in root.rglob("config.json"))
+    unseal(runs[0])  # whose metrics would be refused as changed
     (root / "elsewhere").symlink_to(strange)
     (runs[0] / "metrics.jsonl").unlink()
     (runs[0] / "metrics.jsonl").symlink_to(strange / "metrics.jsonl")

@@ -52,13 +52,30 @@ def test_a_checkpoint_without_marker_or_of_another_version_is_refused(tmp_path):
         load_checkpoint(path)
 
 
-def test_only_whole_checkpoints_count(tmp_path):
+def test_names_decide_what_is_a_checkpoint(tmp_path):
     assert checkpoint_steps(tmp_path / "nowhere") == []
     for step in (10, 9):
         save_checkpoint(tmp_path, step, TENSORS, STATE)
-    (tmp_path / "00000011").mkdir()
-    (tmp_path / "notes").mkdir()
+    for name in ("notes", ".00000012.99.tmp", "13", "0000001²"):
+        (tmp_path / name).mkdir()
     assert checkpoint_steps(tmp_path) == [9, 10]
+    (tmp_path / "00000010" / "complete.json").unlink()
+    assert checkpoint_steps(tmp_path) == [9, 10]  # loading it says what is wrong
+
+
+def test_a_marker_in_another_folder_or_without_seals_is_refused(tmp_path):
+    path = save_checkpoint(tmp_path, 3, TENSORS, STATE)
+    path.rename(tmp_path / "00000004")
+    with pytest.raises(CheckpointError, match="that of checkpoint 3"):
+        load_checkpoint(tmp_path / "00000004")
+    file = tmp_path / "00000004" / "complete.json"
+    marker = json.loads(file.read_text()) | {"step": 4}
+    file.write_text(json.dumps(marker))
+    assert load_checkpoint(tmp_path / "00000004").step == 4
+    for change in ({"files": {}}, {"files": 3}, {"run": []}, {"run": {"a": {"bytes": "x"}}}):
+        file.write_text(json.dumps(marker | change))
+        with pytest.raises(CheckpointError, match="does not seal"):
+            load_checkpoint(tmp_path / "00000004")
 
 
 def test_a_selection_loses_its_prefix():

@@ -36,15 +36,18 @@ def test_a_cut_write_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
     assert sorted(os.listdir(run.path / "checkpoints")) == ["00000001"]
 
 
-def test_loading_takes_the_newest_whole_checkpoint(tmp_path):
+def test_loading_takes_the_newest_checkpoint_or_refuses_it(tmp_path):
     run = Run.create(tmp_path / "run", {})
     for step in (1, 2, 3):
         run.save(step, TENSORS, {"step": step})
-    (run.path / "checkpoints" / "00000003" / "complete.json").unlink()
-    assert run.load().state == {"step": 2}
+    assert run.load().state == {"step": 3}
     assert run.load(1).step == 1
-    with pytest.raises(RunError, match=r"no checkpoint 7; available: \[1, 2\]"):
+    with pytest.raises(RunError, match=r"no checkpoint 7; available: \[1, 2, 3\]"):
         run.load(7)
+    (run.path / "checkpoints" / "00000003" / "complete.json").unlink()
+    with pytest.raises(CheckpointError, match=r"00000003 is not a complete checkpoint"):
+        run.load()
+    assert run.load_intact().state == {"step": 2}
 
 
 def test_the_newest_intact_checkpoint_is_resumed_from_and_others_are_set_aside(tmp_path, capsys):
@@ -192,6 +195,7 @@ def test_folders_that_are_no_runs_are_explained(tmp_path):
     with pytest.raises(LockedError, match=rf"being trained by process {os.getpid()} on "):
         Run.create(tmp_path, {})
     run.save(0, TENSORS, STATE)
+    run.close()
     with pytest.raises(RunError, match=f"not empty.*--resume {tmp_path}"):
         Run.create(tmp_path, {})
 

@@ -209,7 +209,7 @@ def test_a_run_has_one_owner_while_it_trains(case, whole, tmp_path):
     owner = f"being trained by process {os.getpid()} on"
     with pytest.raises(LockedError, match=owner):
         session.resume(tmp_path / "run")
-    with pytest.raises(RunError, match="not empty"):
+    with pytest.raises(LockedError, match=owner):
         session.start(case.make(), tmp_path / "run")
     with pytest.raises(LockedError, match=owner):
         session.train(Run.open(tmp_path / "run"), trainer)

@@ -13,7 +13,7 @@ from prism_motor._checks import PrismError
 from prism_motor.campaigns import tuning
 from prism_motor.campaigns.plan import Plan
 from prism_motor.runs.checkpoints import checkpoint_steps
-from prism_motor.runs.layout import EVALUATIONS, NONFINITE
+from prism_motor.runs.layout import EVALUATIONS, NONFINITE, CheckpointError
 
 if TYPE_CHECKING:
     from prism_motor.campaigns.config import Campaign
@@ -82,7 +82,10 @@ def read_state(work: PlannedWork) -> RunState:
         try:
             evaluated = work.count_evaluations()
         except PrismError as error:
-            problem = str(error)
+            repair = isinstance(error, CheckpointError)
+            problem = (
+                f"{error} Repeat it: prism train --resume {work.path}" if repair else str(error)
+            )
     return RunState(updates, work.total, evaluated, work.evaluations, diverged, problem)
 
 

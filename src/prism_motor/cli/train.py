@@ -251,9 +251,11 @@ def run_training(
             session.train(run, trainer, total, rank=rank)
             return
         if trainer.updates >= total:
-            print(
+            finished = domain.finish(run)  # which may have been cut
+            done = (
                 f"{path} already has {count(total, 'update')}; use a larger --updates to continue."
             )
+            print(f"{done} {finished}".rstrip())
             return
         team = f"{count(rank.world_size, 'process', 'processes')} x "
         print(f"{path}: {domain.summary(trainer)}, {team}{count(trainer.config.threads, 'thread')}")

@@ -26,27 +26,24 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        sync(path.parent)
+        _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Make a folder that gets its name once it is complete; an existing one is replaced.
-
-    Its files must be on disk when the block ends: write them with :func:`atomic_file`, or
-    :func:`sync` them.
-    """
+    """Make a folder that gets its name once it is complete and on disk, replacing an older one."""
     temporary = _temporary(path)
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir(parents=True)
         yield temporary
-        sync(temporary)
+        for entry in (*temporary.rglob("*"), temporary):
+            _sync(entry)
         remove_folder(path)
         temporary.replace(path)
-        sync(path.parent)
+        _sync(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -87,12 +84,11 @@ def write_json(path: Path, data: Any) -> None:
     write_text(path, json.dumps(data, indent=2, allow_nan=False) + "\n")
 
 
-def sync(path: Path) -> None:
+def _sync(path: Path) -> None:
     """Make sure that the contents of a file, or the names in a folder, survive a power cut."""
-    folder = path.is_dir()
-    if folder and os.name == "nt":  # Windows cannot, and does not need to
+    if os.name == "nt" and path.is_dir():  # Windows cannot, and does not need to
         return
-    descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -22,7 +22,7 @@ from typing import Any
 from torch import Tensor
 
 from prism_motor._extras import missing_extra
-from prism_motor.runs.atomic import atomic_folder, sync, write_json
+from prism_motor.runs.atomic import atomic_folder, write_json
 from prism_motor.runs.layout import CheckpointError
 from prism_motor.runs.seals import Seal, find_changed, is_seal, seal_files
 
@@ -84,7 +84,6 @@ def save_checkpoint(
     try:
         with atomic_folder(final) as temporary:
             save_file(copies, temporary / TENSORS)
-            sync(temporary / TENSORS)
             write_json(temporary / _STATE, state)
             files = seal_files(temporary, (TENSORS, _STATE))
             marker = {"schema": SCHEMA, "step": step, "files": files, "run": run or {}}
@@ -103,8 +102,8 @@ def read_marker(path: Path) -> Marker:
     marker = path / _MARKER
     if not marker.is_file():
         raise CheckpointError(
-            f"{path} is not a complete checkpoint (no {_MARKER}): writing it was interrupted "
-            "or it is another kind of folder. Use an earlier one."
+            f"{path} is not a complete checkpoint: it has no {_MARKER}, which was deleted or not "
+            "copied. Use an earlier checkpoint."
         )
     try:
         contents = json.loads(marker.read_text(encoding="utf-8"))
@@ -152,10 +151,14 @@ def select(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def checkpoint_steps(folder: Path) -> list[int]:
-    """Return the steps of all complete checkpoints, ascending."""
+    """Return the steps of all checkpoints, ascending.
+
+    Names decide: a checkpoint gets its name once it is complete, so one that lacks anything was
+    damaged, which loading it says.
+    """
     if not folder.is_dir():
         return []
-    found = [step_of(entry.name) for entry in folder.iterdir() if (entry / _MARKER).is_file()]
+    found = [step_of(entry.name) for entry in folder.iterdir()]
     return sorted(step for step in found if step is not None)
 
 

@@ -66,7 +66,7 @@ class Run:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             run.own()
-            cls.check_new(path)  # somebody else may have been faster
+            cls._check_contents(folder)  # somebody else may have been faster
             _clear_unstarted(folder)
             (folder / CHECKPOINTS).mkdir(exist_ok=True)
             write_json(folder / PROVENANCE, collect_provenance())
@@ -81,14 +81,21 @@ class Run:
             raise
         return run
 
-    @staticmethod
-    def check_new(path: str | Path) -> Path:
+    @classmethod
+    def check_new(cls, path: str | Path) -> Path:
         """Reject a folder with contents, unless they are of a run cut before it began."""
         folder = Path(path)
         if folder.exists() and not folder.is_dir():
             raise RunError(f"{folder} is a file. Choose another folder.")
-        if not folder.exists() or is_unstarted(folder):
-            return folder
+        if folder.exists() and not is_unstarted(folder):
+            cls(folder, {})._lock.check()
+            cls._check_contents(folder)
+        return folder
+
+    @staticmethod
+    def _check_contents(folder: Path) -> None:
+        if is_unstarted(folder):
+            return
         remedy = f"continue the run with --resume {folder}"
         if not (folder / CONFIG).exists():
             remedy = "move its contents away, which are not a run"

@@ -90,6 +90,11 @@ class Lock:
         weakref.finalize(self, self._released.set)
         return self
 
+    def check(self) -> None:
+        """Raise if somebody else is the owner."""
+        if self.path.exists() and not self.held:
+            self.acquire().release()
+
     def release(self) -> None:
         """Give it up; without effect for others than the owner."""
         if self._file is not None:
