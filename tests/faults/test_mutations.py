@@ -188,7 +188,7 @@ def test_a_mutated_run_is_refused_or_right_or_named(bench, tally):
         if command == "verify":
             outcome = judge_verify(changed, absent, ended)
         else:
-            outcome = judge(bench, state, command, changed, absent, ended)
+            outcome = judge(bench, state, command, {name, *changed}, absent, ended)
         where = f"{command} of a {state} run, {name}, {chosen.name} {what}"
         tally.note(f"mutations, {command}", outcome, f"{where}\n{ended}{bench.remark}")
 
