@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 
 from prism_motor.runs import CheckpointError, Run, RunError, collect_provenance
 from prism_motor.runs.locks import LockedError
+from prism_motor.runs.seals import seal_data
 from prism_motor.runs.verification import verify
 
 TENSORS = {"a.weight": torch.randn(3, 4), "count": torch.tensor(7)}
@@ -56,8 +57,8 @@ def test_the_newest_intact_checkpoint_is_resumed_from_and_others_are_set_aside(t
         run.save(step, TENSORS, {"step": step})
     folder = run.path / "checkpoints"
     (folder / "00000003" / "state.json").write_text("{}")
-    marker = json.loads((folder / "00000002" / "complete.json").read_text())
-    (folder / "00000002" / "complete.json").write_text(json.dumps(marker | {"files": {}}))
+    marker = json.loads((folder / "00000002" / "complete.json").read_text()) | {"files": {}}
+    (folder / "00000002" / "complete.json").write_text(json.dumps(seal_data(marker)))
     with pytest.raises(CheckpointError, match="does not seal"):
         run.load(2)
     found = run.load_intact()
@@ -153,7 +154,7 @@ def test_a_damaged_line_of_metrics_costs_no_other_and_is_announced(tmp_path, cap
     run.save(4, TENSORS, STATE)
     if not sealed:  # as runs of earlier versions
         marker = run.path / "checkpoints/00000004/complete.json"
-        marker.write_text(json.dumps(json.loads(marker.read_text()) | {"run": {}}))
+        marker.write_text(json.dumps(seal_data(json.loads(marker.read_text()) | {"run": {}})))
     file = run.path / "metrics.jsonl"
     file.write_text(file.read_text().replace('{"update": 2}', '{"upd\x00te" 2}'))
     damaged = file.read_bytes()

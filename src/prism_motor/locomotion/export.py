@@ -18,10 +18,10 @@ from prism_motor.export import export_onnx, runner
 from prism_motor.locomotion.contract import make_contract
 from prism_motor.locomotion.observations import observation_size
 from prism_motor.locomotion.policy import WalkingPolicy, load_policy
-from prism_motor.runs import collect_provenance, to_dict
+from prism_motor.runs import Run, collect_provenance, to_dict
 from prism_motor.runs.atomic import atomic_folder, write_json, write_text
 from prism_motor.runs.checkpoints import hash_weights
-from prism_motor.runs.layout import EXPORT, PROVENANCE
+from prism_motor.runs.layout import EXPORT
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import scene_xml
 
@@ -88,8 +88,7 @@ def _write(policy: WalkingPolicy, contract: dict[str, Any], folder: Path) -> Non
 def _provenance(run: Path, policy: WalkingPolicy) -> dict[str, Any]:
     keys = ("created", "prism", "commit", "uncommitted_changes", "packages")
     exported = collect_provenance()
-    file = run / PROVENANCE
-    trained = json.loads(file.read_text()) if file.exists() else {}
+    trained = Run.open(run).provenance()
     return {
         "policy_sha256": hash_weights(policy.module.state_dict()),
         "checkpoint": policy.step,

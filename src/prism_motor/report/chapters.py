@@ -141,7 +141,7 @@ def provenance_table(runs: Sequence[RunRecord]) -> Table:
     rows = []
     for run in runs:
         made = run.provenance
-        commit = made.get("commit") or ""
+        commit = str(made.get("commit") or "")
         code = f"{made.get('prism', 'unknown')} {commit[:8]}".strip()
         code += " with changes" if made.get("uncommitted_changes") else ""
         rows.append(

@@ -7,7 +7,7 @@
         state.json             counters and everything else that is not a tensor
         complete.json          schema version and seals; without it, no valid checkpoint
 
-The marker seals both files and, as they were at that time, the files of the run around them.
+The marker seals both files, itself and, as they were at that time, the files of the run around it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor
 from prism_motor._extras import missing_extra
 from prism_motor.runs.atomic import atomic_folder, write_json
 from prism_motor.runs.layout import CheckpointError
-from prism_motor.runs.seals import Seal, find_changed, is_seal, seal_files
+from prism_motor.runs.seals import Seal, find_changed, is_intact, is_seal, seal_data, seal_files
 
 SCHEMA = 1
 """Version of the layout; increased when it changes."""
@@ -87,7 +87,7 @@ def save_checkpoint(
             write_json(temporary / _STATE, state)
             files = seal_files(temporary, (TENSORS, _STATE))
             marker = {"schema": SCHEMA, "step": step, "files": files, "run": run or {}}
-            write_json(temporary / _MARKER, marker)
+            write_json(temporary / _MARKER, seal_data(marker))
     except (OSError, SafetensorError) as error:  # the latter is how safetensors says "disk full"
         raise CheckpointError(
             f"Could not save checkpoint {final.name} in {folder}: "
@@ -116,6 +116,8 @@ def read_marker(path: Path) -> Marker:
             f"{path} has layout version {schema}; this version of prism reads {SCHEMA}. "
             "Load it with the version of prism that wrote it."
         )
+    if is_intact(contents) is False:
+        raise CheckpointError(f"{marker} was changed. Use an earlier checkpoint.")
     if not is_seal(files, (TENSORS, _STATE)) or not is_seal(run):
         raise CheckpointError(f"{marker} does not seal its checkpoint. Use an earlier checkpoint.")
     if type(step) is not int or (step_of(path.name) not in (None, step)):

@@ -37,6 +37,7 @@ from prism_motor.runs.locks import Lock
 from prism_motor.runs.provenance import collect_provenance
 from prism_motor.runs.seals import find_changed, seal_data, seal_files
 from prism_motor.runs.shipped import is_shipped, resolve
+from prism_motor.runs.verification import verify
 
 _SEALED = (CONFIG, PROVENANCE, METRICS)
 """Files that every checkpoint seals."""
@@ -190,6 +191,8 @@ class Run:
                 continue
             for newer, why in damaged.items():
                 note(f"{why} Resuming from checkpoint {step} instead of {newer}.")
+            if PROVENANCE in find_changed(self.path, checkpoint.run):
+                note(f"{self.path / PROVENANCE} is missing or has changed.")
             return checkpoint
         raise RunError(
             f"{self.path} has no intact checkpoint to resume from. {' '.join(damaged.values())} "
@@ -225,6 +228,19 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """Return all readable rows of metrics; verification says whether there are others."""
         return metrics.read_metrics(self.path / METRICS).rows
+
+    def provenance(self) -> dict[str, Any]:
+        """Return where the run comes from, or raise if that is not as it was written."""
+        file = self.path / PROVENANCE
+        if any(PROVENANCE in problem for problem in verify(self.path, weights=False).problems):
+            raise RunError(f"{file} is missing or has changed. Restore it.")
+        try:
+            data = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        except (OSError, ValueError, RecursionError) as error:
+            raise RunError(f"{file} cannot be read: {error}.") from error
+        if not isinstance(data, dict):
+            raise RunError(f"{file} should hold a table, not {type(data).__name__}.")
+        return data
 
     def evaluations_folder(self) -> Path:
         """Return the folder that evaluations are written to."""

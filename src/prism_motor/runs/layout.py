@@ -60,8 +60,10 @@ REPORT = "report"
 
 
 def is_run(folder: Path) -> bool:
-    """Return whether a folder is a run."""
-    return (folder / CONFIG).is_file() and (folder / PROVENANCE).is_file()
+    """Return whether a folder is a run; other programs have files called config.json, too."""
+    return (folder / CONFIG).is_file() and (
+        (folder / PROVENANCE).is_file() or (folder / CHECKPOINTS).is_dir()
+    )
 
 
 def walk_runs(root: Path, boundary: Boundary | None = None) -> Iterator[tuple[Path, bool]]:

@@ -93,7 +93,7 @@ def write_record(
     kept = thin(rows, _ROWS)
     text = "".join(json.dumps(_rounded(row, digits)) + "\n" for row in kept)
     write_text(folder / METRICS, text)
-    provenance = _read(source.path / PROVENANCE)
+    provenance = source.provenance()
     note = f"{len(kept)} of {len(rows)} rows of metrics"
     write_json(folder / PROVENANCE, {**portable(provenance), "kept": note})
     write_json(folder / SEAL, seal_files(folder, (CONFIG, PROVENANCE, METRICS)))
