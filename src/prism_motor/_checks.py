@@ -61,13 +61,6 @@ def check_size(owner: str, name: str, value: object) -> int:
     return value
 
 
-def check_number(name: str, value: float, low: float, high: float) -> float:
-    """Return ``value`` if it is a number within the given bounds, else raise."""
-    if not low <= value <= high:  # which NaN is not either
-        raise InputError(f"{name} must be a number from {low:.12g} to {high:.12g}, got {value}.")
-    return value
-
-
 def check_choice(what: str, given: object, allowed: Iterable[str]) -> str:
     """Return ``given`` if it is one of ``allowed``, else raise and suggest the nearest name."""
     names = sorted(allowed)

@@ -4,10 +4,12 @@ from prism_motor.runs import Run
 from prism_motor.runs.layout import is_run, walk_runs
 
 
-def test_a_run_has_settings_and_provenance(tmp_path):
+def test_a_run_has_settings_and_provenance_or_checkpoints(tmp_path):
     run = Run.create(tmp_path / "run", {})
     assert is_run(run.path)
     (run.path / "provenance.json").unlink()
+    assert is_run(run.path)
+    (run.path / "checkpoints").rmdir()
     assert not is_run(run.path)
     assert not is_run(tmp_path)
 

@@ -113,8 +113,8 @@ def test_records_of_runs_from_before_updates_were_called_so(tmp_path):
 @pytest.mark.parametrize(
     ("file", "text", "words"),
     [
-        ("provenance.json", "[]", "holds no object"),
-        ("provenance.json", "{", "damaged"),
+        ("provenance.json", "[]", "should hold a table, not list"),
+        ("provenance.json", "{", "cannot be read"),
         ("evaluations/a.json", "{}", "not an evaluation"),
         ("evaluations/a.json", '{"provenance": {}, "episodes": [NaN]}', "NaN, which is no number"),
         ("evaluations/a.json", '{"provenance": 1, "episodes": []}', "not an evaluation"),

@@ -5,22 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional
 
-from prism_motor._checks import InputError, check_number
+from prism_motor._checks import InputError
 from prism_motor._console import Progress
 from prism_motor._extras import missing_extra
+from prism_motor._ranges import Seed, Step, between
 
 if TYPE_CHECKING:
     import numpy as np
 
     from prism_motor.locomotion.video import WalkingVideo
 
-_DAY = 86_400.0
-_FASTEST = 100.0
-"""Largest number in a command, m/s or rad/s."""
+Seconds = Annotated[float, between(0.01, 86_400)]
+Velocities = Annotated[tuple[float, float, float], between(-100, 100)]
+Pixels = Annotated[int, between(16, 8192)]
 
 SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 """Default policies to play: a plain and a polynomial one of equal size."""
@@ -28,10 +29,10 @@ SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 
 def play(
     runs: Positional[tuple[Path, ...]] = (),
-    command: tuple[float, float, float] | Literal["task"] = (0.4, 0.0, 0.0),
+    command: Velocities | Literal["task"] = (0.4, 0.0, 0.0),
     host: str = "127.0.0.1",
-    port: int = 8080,
-    seconds: float | None = None,
+    port: Annotated[int, between(0, 65535)] = 8080,
+    seconds: Seconds | None = None,
     primitives: bool = False,
 ) -> None:
     """Watch one policy, or two side by side, live in the browser; command, push and load them.
@@ -50,7 +51,6 @@ def play(
     from prism_motor.viewer.loading import load_walkers
     from prism_motor.viewer.session import Session
 
-    _check(command, seconds)
     free = find_port(host, port)
     walkers, products = zip(*load_walkers(runs or _shipped()), strict=True)
     session = Session(walkers, None if command == "task" else command)
@@ -70,17 +70,6 @@ def play(
         app.stop()
 
 
-def _check(
-    command: tuple[float, ...] | str | None, seconds: float | None = None, seed: int = 0
-) -> None:
-    """Raise unless all numbers are in their range."""
-    if seconds is not None:
-        check_number("--seconds", seconds, 0.01, _DAY)
-    check_number("--seed", seed, 0, 2**32 - 1)
-    for number in command if isinstance(command, tuple) else ():
-        check_number("Every number of --command", number, -_FASTEST, _FASTEST)
-
-
 def _shipped() -> tuple[Path, ...]:
     from prism_motor.runs.shipped import shipped_names
 
@@ -97,13 +86,13 @@ def _shipped() -> tuple[Path, ...]:
 def video(
     run: Positional[Path],
     out: Path | None = None,
-    seconds: float = 10.0,
-    command: tuple[float, float, float] | Literal["random"] = (0.5, 0.0, 0.0),
+    seconds: Seconds = 10.0,
+    command: Velocities | Literal["random"] = (0.5, 0.0, 0.0),
     condition: str = "nominal",
-    width: int = 640,
-    height: int = 480,
-    seed: int = 1,
-    checkpoint: int | None = None,
+    width: Pixels = 640,
+    height: Pixels = 480,
+    seed: Seed = 1,
+    checkpoint: Step | None = None,
     primitives: bool = False,
 ) -> None:
     """Record a video of a trained policy, with its command and measured velocity.
@@ -126,7 +115,6 @@ def video(
     from prism_motor.runs.shipped import writable
     from prism_motor.sim.video_files import check_file, write_video
 
-    _check(command, seconds, seed)
     chosen = None if command == "random" else command
     config = VideoConfig(seconds, chosen, condition, width, height, seed, primitives)
     policy = load_policy(run, checkpoint)
@@ -149,9 +137,9 @@ def _with_progress(film: WalkingVideo) -> Iterator[np.ndarray]:
 
 def sim2sim(
     export: Positional[Path],
-    seconds: float = 24.0,
-    seed: int = 0,
-    command: tuple[float, float, float] | None = None,
+    seconds: Seconds = 24.0,
+    seed: Seed = 0,
+    command: Velocities | None = None,
 ) -> None:
     """Run an exported policy in MuJoCo without any of the training code.
 
@@ -166,7 +154,6 @@ def sim2sim(
     """
     from prism_motor.export import runner
 
-    _check(command, seconds, seed)
     try:
         runner.run(export, seconds, seed, command)
     except runner.SafetyStop as stop:
