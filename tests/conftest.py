@@ -17,5 +17,7 @@ def _one_thread_per_worker():
 
 @pytest.fixture(autouse=True, scope="session")
 def _ctrl_c_interrupts():
-    # A shell's background job starts with Ctrl-C ignored, and so would what the tests start.
+    # A shell's background job starts with Ctrl-C ignored, under nohup with hang-up ignored, and so
+    # would what the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -113,5 +113,6 @@ def test_a_run_that_was_resumed_past_a_divergence_has_not_diverged(tmp_path):
     assert read_state(run).word == "started"
     mark_diverged(run, 3)  # update 4 failed, with updates that no checkpoint has
     assert (read_state(run).word, read_state(run).step) == ("diverged", None)
-    (run.path / "nonfinite" / "00000003" / "complete.json").unlink()  # killed while it was written
+    dump = run.path / "nonfinite" / "00000003"
+    dump.rename(dump.with_name(".00000003.99.tmp"))  # killed while it was written
     assert read_state(run).step == "train"

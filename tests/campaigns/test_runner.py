@@ -245,20 +245,20 @@ def test_evaluations_of_other_weights_do_not_count_as_done(finished):
 
 @pytest.mark.slow
 def test_a_tuning_run_that_diverges_loses_and_the_campaign_goes_on(tmp_path, capsys):
-    sweep = {"ppo.learning_rate": [1e-3, 1e9]}
+    sweep = {"ppo.learning_rate": [1e-3, 100.0]}
     tuning = {"seeds": [901], "fraction": 1.0, "sweep": sweep}
-    made = campaign(seeds=[1], arms=[{"name": "mlp"}], tuning=tuning, updates=20)
+    made = campaign(seeds=[1], arms=[{"name": "prism"}], tuning=tuning)
     outcome = Runner(made, tmp_path, jobs=2, poll=0.1).run()
     assert (outcome.done, outcome.total, outcome.failures) == (3, 3, {})
     assert "diverged after" in capsys.readouterr().out
-    found = json.loads((tmp_path / "tuning.json").read_text())["arms"]["mlp"]
+    found = json.loads((tmp_path / "tuning.json").read_text())["arms"]["prism"]
     assert found["chosen"] == {"ppo.learning_rate": 1e-3}
 
 
 @pytest.mark.slow
 def test_arms_and_runs_that_diverge_are_reported_and_do_not_stop_the_others(tmp_path, capsys):
-    wild = {"ppo.learning_rate": [1e9, 2e9]}
-    arms = [{"name": "wild", "arm": "mlp", "sweep": wild}, {"name": "mlp"}]
+    wild = {"ppo.learning_rate": [50.0, 100.0]}
+    arms = [{"name": "wild", "arm": "prism", "sweep": wild}, {"name": "mlp"}]
     tuning = {"seeds": [901], "fraction": 1.0, "sweep": {"ppo.learning_rate": [1e-3, 2e-3]}}
     made = campaign(seeds=[1], arms=arms, tuning=tuning)
     outcome = Runner(made, tmp_path, jobs=2, poll=0.1).run()
@@ -266,7 +266,10 @@ def test_arms_and_runs_that_diverge_are_reported_and_do_not_stop_the_others(tmp_
     assert (outcome.done, outcome.total, outcome.bug) == (5, 6, False)
     assert capsys.readouterr().out.count("so this setting cannot win") == 2
     # A reported run that diverges is a result, too: the campaign ends, and says which.
-    arms = [{"name": "wild", "arm": "mlp", "overrides": {"ppo": {"learning_rate": 1e9}}}, *arms[1:]]
+    arms = [
+        {"name": "wild", "arm": "prism", "overrides": {"ppo": {"learning_rate": 100.0}}},
+        *arms[1:],
+    ]
     made = campaign(seeds=[1], arms=arms)
     outcome = Runner(made, tmp_path / "reported", jobs=2, poll=0.1).run()
     assert (outcome.done, outcome.total, outcome.bug) == (1, 2, False)

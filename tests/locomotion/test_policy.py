@@ -8,6 +8,7 @@ import torch
 from prism_motor.locomotion.policy import load_policy
 from prism_motor.runs import RunError
 from prism_motor.train import session
+from tests.report.folders import unseal
 from tests.train.cases import make_walking
 
 
@@ -33,5 +34,8 @@ def test_a_checkpoint_of_another_actor_is_refused(run):
     config = json.loads((run / "config.json").read_text())
     config["actor"]["latent"] += 1
     (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(RunError, match="was changed after the run had begun"):
+        load_policy(run)
+    unseal(run)
     with pytest.raises(RunError, match=r"does not fit the actor that its config\.json describes"):
         load_policy(run)

@@ -152,7 +152,7 @@ def test_processes_that_never_notice_are_ended(monkeypatch):
 @pytest.mark.slow
 def test_processes_that_diverge_together_leave_a_message_and_a_state_each(tmp_path):
     path = tmp_path / "run"
-    wild = prism(*TINY, "--ppo.learning-rate", "1e9", "--updates", 50, "--out", path)
+    wild = prism(*TINY, "--ppo.learning-rate", "100", "--updates", 50, "--out", path)
     assert wild.returncode == 2, wild.stderr
     assert wild.stderr.count("prism: error:") == 1
     assert "Traceback" not in wild.stderr

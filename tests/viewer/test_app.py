@@ -71,12 +71,12 @@ def test_the_command_says_where_to_look(cast, taken, capsys):
     [
         (["nowhere"], "No run found at nowhere"),
         (["a", "b", "c"], "One or two policies"),
-        (["g1-prism", "--seconds", "0"], "--seconds must be a number from 0.01 to 86400, got 0"),
+        (["g1-prism", "--seconds", "0"], "--seconds must be from 0.01 to 86400, got 0"),
         (["g1-prism", "--seconds", "nan"], "got nan"),
         (["g1-prism", "--seconds", "inf"], "got inf"),
         (
             ["g1-prism", "--command", "nan", "0", "0"],
-            "--command[0] must be a finite number, got nan",
+            "--command[0] must be a finite number from -100 to 100, got nan",
         ),
         (["g1-prism", "--command", "0", "1e300", "0"], "got 1e+300"),
         (["g1-prism", "--port", "-1"], "from 0 to 65535"),

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import logging
 import math
 import re
 import reprlib
@@ -454,10 +455,13 @@ def check_policy(contract: dict[str, Any], session: Any) -> None:
 
 
 def _import_mujoco() -> Any:
-    """Import MuJoCo, which has no type information."""
+    """Import MuJoCo, which has no type information and writes warnings to a file by default."""
     import mujoco
 
-    return mujoco
+    module: Any = mujoco
+    if module.get_mju_user_warning() is None:
+        module.set_mju_user_warning(logging.getLogger("runner").warning)
+    return module
 
 
 def _read_model(contract: dict[str, Any], path: Path) -> Any:

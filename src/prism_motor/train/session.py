@@ -21,7 +21,7 @@ from prism_motor.runs import (
     to_dict,
 )
 from prism_motor.runs.folder import is_unstarted
-from prism_motor.runs.layout import NONFINITE
+from prism_motor.runs.layout import CHECKPOINTS, NONFINITE
 from prism_motor.train.distributed import ALONE, Rank, agree, check_agreement, gather
 from prism_motor.train.finite import NonFiniteTrainingError
 
@@ -164,8 +164,11 @@ def replay(dump: str | Path) -> dict[str, float] | None:
     folder = Path(dump)
     if not folder.is_dir():
         raise RunError(f"There is no dump {folder}. Give RUN/{NONFINITE}/STEP.")
-    inside = [place.parent for place in folder.resolve().parents if place.name == NONFINITE]
-    _, domain, config = open_run(inside[0] if inside else folder)
+    # A checkpoint can be repeated, too.
+    within = [place for place in folder.resolve().parents if place.name in (NONFINITE, CHECKPOINTS)]
+    if not within:
+        raise RunError(f"{folder} is not a dump. Give RUN/{NONFINITE}/STEP.")
+    _, domain, config = open_run(within[0].parent)
     checkpoint = load_checkpoint(folder)
     processes = checkpoint.state.get("world_size", 1)
     if processes > 1:

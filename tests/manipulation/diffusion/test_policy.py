@@ -19,6 +19,7 @@ from prism_motor.manipulation.environment import Observation
 from prism_motor.manipulation.tasks import find_task, make_environment
 from prism_motor.runs import RunError
 from prism_motor.train import session
+from tests.report.folders import unseal
 
 from .conftest import demonstrations_of, make_config
 
@@ -105,6 +106,9 @@ def test_a_checkpoint_of_another_conditioner_is_refused(run, tmp_path):
     other = make_run(tmp_path / "linear", arm="linear")
     config = json.loads((run / "config.json").read_text())
     (other / "config.json").write_text(json.dumps(config))
+    with pytest.raises(RunError, match="was changed after the run had begun"):
+        load_policy(other)
+    unseal(other)
     with pytest.raises(RunError, match=r"does not fit the policy that its config\.json describes"):
         load_policy(other)
 
