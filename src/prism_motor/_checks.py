@@ -98,9 +98,10 @@ def check_name(what: str, name: object, *, also: str = "", longest: int = LONGES
     elif _DEVICES.fullmatch(name):
         problem = "Windows keeps this name for a device"
     if problem is not None:
+        article = "an" if what[0] in "aeiou" else "a"
         raise InputError(
-            f"{show(name)} cannot be the name of a {what}, which names a folder or a file: "
-            f"{problem}."
+            f"{show(name)} cannot be the name of {article} {what}, which names a folder or a "
+            f"file: {problem}."
         )
     assert isinstance(name, str)
     return name

@@ -16,7 +16,7 @@ TENSORS = {"policy.weight": torch.arange(6.0)}
 
 @pytest.fixture
 def folder(tmp_path):
-    run = Run.create(tmp_path / "run", {"kind": "x", "preset": "a", "arm": "b"})
+    run = Run.create(tmp_path / "runs" / "one", {"kind": "x", "preset": "a", "arm": "b"})
     for step in (1, 2):
         run.log({"update": step, "loss": 1 / 3})
         run.save(step, TENSORS, {"updates": step})
@@ -80,3 +80,26 @@ def test_data_that_seals_itself_notices_every_change():
     assert is_intact({**data, "more": 1}) is False
     assert is_intact({key: value for key, value in data.items() if key != "sha256"}) is None
     assert is_intact([]) is False
+
+
+def test_nothing_is_archived_if_any_run_has_changed(folder, tmp_path, capsys):
+    other = Run.create(folder.parent / "zebra", {"kind": "x"})
+    other.save(1, TENSORS, {})
+    other.close()
+    (other.path / "config.json").write_text("{}")
+    with pytest.raises(SystemExit) as stopped:
+        main(["archive", str(folder.parent), "--out", str(tmp_path / "records" / "new")])
+    assert stopped.value.code == 2
+    assert "zebra is not as it was written: config.json" in capsys.readouterr().err
+    assert not (tmp_path / "records").exists()
+
+
+def test_damage_in_the_past_is_part_of_the_record(folder, tmp_path):
+    file = folder / "metrics.jsonl"
+    file.write_text(file.read_text().replace('"update": 1', '"update": x'))
+    run = Run.open(folder)
+    run.rewind(run.load())
+    run.save(2, TENSORS, {"updates": 2})
+    write_record(run, tmp_path / "record")
+    kept = json.loads((tmp_path / "record" / "provenance.json").read_text())["kept"]
+    assert kept.startswith("1 of 1 rows of metrics; damaged-00000002.jsonl")

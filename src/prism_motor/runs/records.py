@@ -16,6 +16,7 @@ from prism_motor.runs.layout import (
     ANALYSIS,
     CAMPAIGN,
     CONFIG,
+    DAMAGED,
     EVALUATIONS,
     METRICS,
     PROVENANCE,
@@ -55,6 +56,9 @@ def write_records(root: Path, out: Path) -> tuple[list[str], list[str]]:
     if out.resolve().is_relative_to(root.resolve()):
         raise RunError(f"Records of {root} cannot be written to {out}, which is inside it.")
     names, boundary = [], Boundary(root)
+    for folder, run in walk_runs(root, boundary):  # before anything is written
+        if run:
+            _check_intact(folder)
     for folder, run in walk_runs(root, boundary):
         target = out / folder.relative_to(root)
         for file in _SUMMARIES:
@@ -84,8 +88,7 @@ def write_record(
         digits: Significant digits of measured numbers; ``None`` for all.
         boundary: Where the run's files must lie; default: in its folder.
     """
-    if problems := verify(source.path, weights=False).problems:
-        raise RunError(f"{source.path} is not as it was written: {'; '.join(problems)}.")
+    earlier = _check_intact(source.path)
     edge = boundary or Boundary(source.path)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / CONFIG, source.config)
@@ -94,7 +97,7 @@ def write_record(
     text = "".join(json.dumps(_rounded(row, digits)) + "\n" for row in kept)
     write_text(folder / METRICS, text)
     provenance = source.provenance()
-    note = f"{len(kept)} of {len(rows)} rows of metrics"
+    note = "; ".join([f"{len(kept)} of {len(rows)} rows of metrics", *earlier])
     write_json(folder / PROVENANCE, {**portable(provenance), "kept": note})
     write_json(folder / SEAL, seal_files(folder, (CONFIG, PROVENANCE, METRICS)))
     for file in sorted(filter(edge.holds, (source.path / EVALUATIONS).glob("*.json"))):
@@ -108,6 +111,17 @@ def write_record(
         (folder / EVALUATIONS).mkdir(exist_ok=True)
         line = json.dumps(data, separators=(",", ":"))
         write_text(folder / EVALUATIONS / file.name, line + "\n")
+
+
+def _check_intact(run: Path) -> list[str]:
+    """Raise if a run is not as it was written; return what is known about damage in its past."""
+    problems = verify(run, weights=False).problems
+    past = [problem for problem in problems if problem.startswith(DAMAGED)]
+    if present := [problem for problem in problems if problem not in past]:
+        raise RunError(
+            f"{run} is not as it was written: {'; '.join(present)}. Restore it, or move it away."
+        )
+    return past
 
 
 def thin(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
