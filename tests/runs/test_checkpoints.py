@@ -8,6 +8,7 @@ import torch
 
 from prism_motor.runs import CheckpointError, load_checkpoint, save_checkpoint
 from prism_motor.runs.checkpoints import checkpoint_steps, select
+from prism_motor.runs.seals import seal_data
 
 TENSORS = {"a.weight": torch.randn(3, 4), "count": torch.tensor(7)}
 STATE = {"updates": 3, "rate": 0.1 + 0.2, "names": ["x"]}
@@ -73,11 +74,15 @@ def test_a_marker_in_another_folder_or_without_seals_is_refused(tmp_path):
         load_checkpoint(tmp_path / "00000004")
     file = tmp_path / "00000004" / "complete.json"
     marker = json.loads(file.read_text()) | {"step": 4}
-    marker.pop("sha256")  # as in earlier versions
+    del marker["sha256"]
     file.write_text(json.dumps(marker))
+    with pytest.raises(CheckpointError, match="was changed"):
+        load_checkpoint(tmp_path / "00000004")
+    former = {key: marker[key] for key in ("schema", "step", "files")}
+    file.write_text(json.dumps(former))  # as earlier versions wrote it
     assert load_checkpoint(tmp_path / "00000004").step == 4
     for change in ({"files": {}}, {"files": 3}, {"run": []}, {"run": {"a": {"bytes": "x"}}}):
-        file.write_text(json.dumps(marker | change))
+        file.write_text(json.dumps(seal_data(marker | change)))
         with pytest.raises(CheckpointError, match="does not seal"):
             load_checkpoint(tmp_path / "00000004")
 

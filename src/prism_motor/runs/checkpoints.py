@@ -24,7 +24,15 @@ from torch import Tensor
 from prism_motor._extras import missing_extra
 from prism_motor.runs.atomic import atomic_folder, write_json
 from prism_motor.runs.layout import CheckpointError
-from prism_motor.runs.seals import Seal, find_changed, is_intact, is_seal, seal_data, seal_files
+from prism_motor.runs.seals import (
+    SEALED,
+    Seal,
+    find_changed,
+    is_intact,
+    is_seal,
+    seal_data,
+    seal_files,
+)
 
 SCHEMA = 1
 """Version of the layout; increased when it changes."""
@@ -116,7 +124,8 @@ def read_marker(path: Path) -> Marker:
             f"{path} has layout version {schema}; this version of prism reads {SCHEMA}. "
             "Load it with the version of prism that wrote it."
         )
-    if is_intact(contents) is False:
+    # Earlier versions sealed neither the run nor the marker.
+    if not (is_intact(contents) or (SEALED not in contents and "run" not in contents)):
         raise CheckpointError(f"{marker} was changed. Use an earlier checkpoint.")
     if not is_seal(files, (TENSORS, _STATE)) or not is_seal(run):
         raise CheckpointError(f"{marker} does not seal its checkpoint. Use an earlier checkpoint.")

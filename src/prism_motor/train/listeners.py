@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ class TensorBoard:
         except ImportError as error:
             raise missing_extra("TensorBoard", "locomotion", error) from error
         self.writer = SummaryWriter(str(folder), purge_step=updates + 1 if updates else None)
+        self._former = threading.excepthook
+        threading.excepthook = self._note_thread
 
     def __call__(self, row: Mapping[str, float]) -> None:
         """Write one row."""
@@ -33,9 +36,17 @@ class TensorBoard:
             if name != "update":
                 self.writer.add_scalar(name, value, int(row["update"]))
 
+    def _note_thread(self, failed: threading.ExceptHookArgs) -> None:
+        """Keep quiet about a full disk in the writer's thread: the next row raises it here."""
+        if not isinstance(failed.exc_value, OSError):
+            self._former(failed)
+
     def close(self) -> None:
         """Flush and close the event file."""
-        self.writer.close()
+        try:
+            self.writer.close()
+        finally:
+            threading.excepthook = self._former
 
 
 class TrainingProgress:
