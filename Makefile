@@ -61,7 +61,7 @@ test-fast: setup-all  ## Run the tests that take no more than a few seconds each
 test-light: setup  ## Run the tests that need no LeRobot, in the small environment
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-faults: setup-all  ## The whole fault suite (up to an hour); ends with a table
+faults: setup-all  ## The whole fault suite (35 minutes); ends with a table
 	PRISM_FAULTS=all $(ALL)/python -m pytest -n $(JOBS) --dist worksteal tests/faults
 
 check: setup-all  ## Format and lint (ruff), types (pyright), layering (import-linter)
