@@ -61,7 +61,7 @@ def test_reports_give_the_committed_tables(tmp_path, folder, reference, names, c
     for section, rows in committed:
         wanted = [rename(row, names) for row in rows]
         if "checkpoint sha256" in rows[0]:  # one table per task now, where there was one of all
-            rows = [row.replace(" | not sealed |", " |") for _, found in made for row in found]
+            rows = [row.replace(" not sealed |", " |", 1) for _, found in made for row in found]
             own = [without_checkpoints(row) for row in rows]
             assert all(without_checkpoints(row) in own for row in wanted[2:])
         else:

@@ -146,7 +146,7 @@ def provenance_table(runs: Sequence[RunRecord]) -> Table:
         code += " with changes" if made.get("uncommitted_changes") else ""
         rows.append(
             (
-                Cell(run.name),
+                Cell(run.name, run.integrity),
                 Cell(str(run.config.seed)),
                 _hash(run.config_sha256),
                 Cell(code, full=commit),
@@ -155,7 +155,6 @@ def provenance_table(runs: Sequence[RunRecord]) -> Table:
                 _hash(run.evaluations[0].policy_sha256 if run.evaluations else None),
                 _evaluated(run),
                 Cell(str(made.get("created", "unknown"))[:16].replace("T", " ")),
-                Cell(run.integrity),
             )
         )
     return Table(
@@ -170,13 +169,12 @@ def provenance_table(runs: Sequence[RunRecord]) -> Table:
             "policy sha256",
             "evaluation seeds",
             "started",
-            "files",
         ),
         tuple(rows),
         "Hashes are cut to 12 characters here and whole in report.json. Config: SHA-256 of the "
-        "resolved settings. Policy: SHA-256 of the weights that were evaluated. Files: whether "
-        "settings, provenance, metrics and evaluations are as they were written (prism verify "
-        "checks weights too); runs of earlier versions are not sealed.",
+        "resolved settings. Policy: SHA-256 of the weights that were evaluated. Intact: settings, "
+        "provenance, metrics and evaluations are as they were written (prism verify checks "
+        "weights, too); runs of earlier versions are not sealed.",
     )
 
 
