@@ -79,6 +79,13 @@ def test_without_locks_of_the_file_system_a_living_process_here_counts(tmp_path,
                 assert lock.held
 
 
+def test_systems_without_locks_do_without_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "fcntl", None)
+    path = tmp_path / ".lock"
+    with Lock(path, REFUSAL), Lock(path, REFUSAL):
+        assert not path.exists()
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"process": "x"}', "\x00" * 20])
 def test_a_damaged_lock_file_of_nobody_does_not_stand_in_the_way(tmp_path, text):
     path = tmp_path / ".lock"

@@ -39,7 +39,7 @@ def try_lock(file: IO[Any]) -> bool | None:
     Returns:
         Whether that succeeded; ``None`` if the file system has no locks.
     """
-    if fcntl is None:
+    if fcntl is None:  # Windows
         return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,7 +68,12 @@ class Lock:
         return self._file is not None
 
     def acquire(self) -> Lock:
-        """Become the owner, or raise if somebody else is; without effect for the owner."""
+        """Become the owner, or raise if somebody else is; without effect for the owner.
+
+        Windows has no such locks, and no harmless way to ask whether a process is alive.
+        """
+        if fcntl is None or self.held:
+            return self
         while self._file is None:
             file = self.path.open("a+", encoding="utf-8")
             locked = try_lock(file)
