@@ -14,7 +14,7 @@ PHYSICS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["g1", "quadruped"])
+@pytest.mark.parametrize("name", ["g1", "g1-29", "quadruped"])
 def test_what_is_written_out_is_the_same_robot_to_the_last_digit(name):
     robot = make_robot(name)
     ours = build_model(robot, timestep=0.005)

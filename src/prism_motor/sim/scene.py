@@ -97,6 +97,10 @@ def make_robot_spec(robot: Robot) -> Any:
             if geom.contype or geom.conaffinity:
                 geom.priority = max(geom.priority, 1)
     for joint in robot.joints:
+        if joint.armature is not None:
+            spec.joint(joint.name).armature = joint.armature
+        if joint.friction is not None:
+            spec.joint(joint.name).frictionloss = joint.friction
         spec.add_actuator(
             name=joint.name,
             target=joint.name,
@@ -201,7 +205,7 @@ def _add_lights(spec: Any) -> None:
 
 
 def _add_sensors(spec: Any, robot: Robot) -> None:
-    """Add net contact forces on feet and base, frame positions and velocities of feet and knees."""
+    """Add net contact forces on feet, base and others, and frames of feet and knees."""
     mujoco = import_mujoco()
     kinds, frame = mujoco.mjtSensor, mujoco.mjtObj.mjOBJ_XBODY
     # What is reported, how contacts are reduced, how many readings there are.
@@ -211,7 +215,7 @@ def _add_sensors(spec: Any, robot: Robot) -> None:
         name = f"{body}_{quantity}"
         spec.add_sensor(name=name, type=kind, objtype=what, objname=body, **options)
 
-    for body in (*robot.feet, robot.base):
+    for body in (*robot.feet, robot.base, *robot.touching):
         add(body, "force", kinds.mjSENS_CONTACT, mujoco.mjtObj.mjOBJ_BODY, intprm=net_force)
     for body in robot.feet:
         add(body, "position", kinds.mjSENS_FRAMEPOS, frame)

@@ -1,4 +1,4 @@
-"""Robots by name: two built-in ones of primitive geometry, and those that users register."""
+"""Robots by name: built-in ones of primitive geometry, and those that users register."""
 
 import functools
 from collections.abc import Callable
@@ -6,10 +6,19 @@ from collections.abc import Callable
 from prism_motor._checks import InputError
 from prism_motor._registry import Registry
 from prism_motor.sim.robots.g1 import g1
+from prism_motor.sim.robots.g1_29 import g1_29, g1_29_soft_waist
 from prism_motor.sim.robots.quadruped import quadruped
 from prism_motor.sim.robots.robot import JointSpec, Robot
 
-ROBOTS: Registry[Callable[[], Robot]] = Registry("robot", {"g1": g1, "quadruped": quadruped})
+ROBOTS: Registry[Callable[[], Robot]] = Registry(
+    "robot",
+    {
+        "g1": g1,
+        "g1-29": g1_29,
+        "g1-29-soft-waist": g1_29_soft_waist,
+        "quadruped": quadruped,
+    },
+)
 """Functions that build robots, by name."""
 
 

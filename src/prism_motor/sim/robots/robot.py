@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 TORQUE_FRACTION = 0.85
-"""Share of a motor's limit that the controller may use."""
+"""Share of a motor's limit that the controller may use, unless a joint says otherwise."""
 
 PerJoint = float | Mapping[str, float]
 """One value for all joints, or values by joint name."""
@@ -31,11 +31,17 @@ class JointSpec:
     """Torque limit of the motor, N m."""
     velocity: float | None = None
     """Velocity limit of the motor, rad/s; ``None`` if unknown. Simulations do not apply it."""
+    armature: float | None = None
+    """Inertia of the rotor at the joint, kg m^2; ``None`` for the model's own."""
+    friction: float | None = None
+    """Dry friction of the joint, N m; ``None`` for the model's own."""
+    usable: float = TORQUE_FRACTION
+    """Share of the motor's limit that the controller may use."""
 
     @property
     def torque_limit(self) -> float:
         """Torque that the controller may use, N m."""
-        return TORQUE_FRACTION * self.effort
+        return self.usable * self.effort
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,8 @@ class Robot:
     """Height of the base above the ground in the default pose, m."""
     knees: tuple[str, ...] = ()
     """Knee bodies, same order as the feet."""
+    touching: tuple[str, ...] = ()
+    """Further bodies whose net contact force is measured, besides feet and base."""
     mirror: tuple[int, ...] | None = None
     """Which joint each joint maps to under left-right mirroring; ``None`` if unknown."""
     mirror_sign: tuple[int, ...] | None = None
