@@ -1,0 +1,438 @@
+"""One update of forward-backward representations regularised by expert motions (FB-CPR).
+
+The order of an update: statistics, expert latents, discriminator, new latents, then forward map,
+backward map and critics, actor, targets. Forward map and critics do not depend on each other, so
+one pass and one step serve them all. Nothing is terminal: falls and time-outs keep the discount.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
+
+from prism_motor._checks import InputError
+from prism_motor._devices import autocast
+from prism_motor.runs.checkpoints import select
+from prism_motor.tracking import losses
+from prism_motor.tracking.latents import (
+    LatentRing,
+    following_latents,
+    mix_latents,
+    relabel,
+    window_latents,
+)
+from prism_motor.tracking.networks import (
+    ACTOR_STREAMS,
+    GOAL_STREAMS,
+    Discriminator,
+    ValueEnsemble,
+    frozen_copy,
+)
+from prism_motor.tracking.policy import TrackingPolicy
+from prism_motor.train.finite import (
+    NonFiniteTrainingError,
+    check,
+    check_gradients,
+    check_optimizer,
+    check_weights,
+)
+
+if TYPE_CHECKING:
+    from prism_motor.tracking.config import TrackingSettings
+    from prism_motor.tracking.experts import ExpertBatch, ExpertClips
+    from prism_motor.tracking.observations import Layout
+    from prism_motor.tracking.replay import ReplayBuffer
+
+Row = dict[str, Tensor]
+"""Measures of an update by name, each a scalar."""
+
+_EDGE = 1 - 1e-6
+"""Largest absolute action in updates."""
+
+
+class TrackingLearner:
+    """Networks, targets, optimisers and latents; one call is one update.
+
+    All randomness comes from one generator, which is part of :meth:`state`: a learner resumed from
+    there repeats an uninterrupted one bit for bit.
+
+    Args:
+        settings: All settings.
+        layout: The observations.
+        seed: Seed of the initial weights and of all draws.
+        device: Where to learn.
+        precision: ``fp32`` or ``bf16``, of the networks' matrix products.
+
+    Attributes:
+        policy: What is deployed.
+        updates: Finished updates.
+        ring: Latents for rollouts.
+    """
+
+    def __init__(
+        self,
+        settings: TrackingSettings,
+        layout: Layout,
+        *,
+        seed: int = 1,
+        device: torch.device | str = "cpu",
+        precision: str = "fp32",
+    ) -> None:
+        self.settings, self.layout = settings, layout
+        self._device, self._precision = torch.device(device), precision
+        networks = settings.networks
+        # The forward map comes first; its critics are named like their weights.
+        critics = ["imitation"] + (["auxiliary"] if settings.learner.auxiliary_weight else [])
+        self._critics = tuple(critics)
+        with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone
+            torch.manual_seed(seed)
+            self.policy = TrackingPolicy(networks, layout)
+            self.values = ValueEnsemble(networks, layout, [networks.latent, *([1] * len(critics))])
+            self.discriminator = Discriminator(networks, layout)
+        for network in self.models().values():
+            network.to(self._device)
+        self._target_values = frozen_copy(self.values)
+        self._target_map = frozen_copy(self.policy.backward_map)
+        self._polyak = self._pair_targets()
+        self._optimizers = self._make_optimizers()
+        self.generator = torch.Generator(self._device).manual_seed(seed)
+        self.ring = LatentRing(settings.latents.ring, networks.latent, self._device)
+        self._auxiliary_weights = torch.tensor(settings.auxiliary.weights, device=self._device)
+        self._auxiliary_scale, self._imitation_scale = losses.RunningScale(), losses.RunningScale()
+        self.updates = 0
+
+    def models(self) -> dict[str, nn.Module]:
+        """Return the trained networks by name."""
+        return {
+            "policy": self.policy,
+            "values": self.values,
+            "discriminator": self.discriminator,
+        }
+
+    def _make_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        config = self.settings.learner
+        backward_map = list(self.policy.backward_map.parameters())
+        pair = [
+            {"params": list(self.values.parameters())},
+            {"params": backward_map, "lr": config.backward_rate},
+        ]
+        rate = self.settings.discriminator.learning_rate
+        return {
+            "discriminator": _adam(self.discriminator.parameters(), rate),
+            "values": _adam(pair, config.learning_rate),
+            "actor": _adam(self.policy.actor.parameters(), config.learning_rate),
+        }
+
+    def _pair_targets(self) -> list[tuple[list[Tensor], list[Tensor], float]]:
+        """Return targets, what they follow, and the share that enters per update."""
+        config = self.settings.learner
+        target: list[Tensor] = list(self._target_map.parameters())
+        source: list[Tensor] = list(self.policy.backward_map.parameters())
+        pairs = [(target, source, config.forward_tau)]
+        for network in range(1 + len(self._critics)):
+            share = config.critic_tau if network else config.forward_tau
+            target = self._target_values.split_parameters(network)
+            pairs.append((target, self.values.split_parameters(network), share))
+        return pairs
+
+    # --- acting ---
+
+    @torch.no_grad()
+    def explore(self, observations: Tensor, latents: Tensor, steps: int) -> Tensor:
+        """Return actions for a rollout: uniform during the warm-up, else the actor's with noise.
+
+        Args:
+            observations: Raw observations (N, size).
+            latents: Latents (N, d).
+            steps: Environment steps taken so far.
+        """
+        config = self.settings.learner
+        if steps < config.warmup_steps:
+            shape = (len(observations), self.layout.actions)
+            return 2 * torch.rand(shape, generator=self.generator, device=self._device) - 1
+        mean = self.policy(observations.to(self._device), latents)
+        return (mean + config.action_std * self._normal(mean)).clamp(-1, 1)
+
+    @torch.no_grad()
+    def stretches(self, experts: ExpertClips, count: int) -> Tensor | None:
+        """Return the latents (count, steps, d) of stretches of clips that rollouts follow."""
+        config = self.settings.latents
+        frames = experts.stretches(count, config.follow_steps, self.generator)
+        if frames is None:
+            return None
+        return following_latents(self.policy.encode(frames), config.window)
+
+    # --- learning ---
+
+    def learn(self, replay: ReplayBuffer, experts: ExpertClips) -> Row:
+        """Draw a batch and do one update; return its measures."""
+        batch = self.settings.learner.batch
+        transitions = {k: v.to(self._device) for k, v in replay.sample(batch).items()}
+        return self.update(transitions, experts.sample(batch, self.generator))
+
+    def update(self, batch: Mapping[str, Tensor], experts: ExpertBatch) -> Row:
+        """Do one update.
+
+        Args:
+            batch: Transitions: observation, action, latent, auxiliary, next_observation.
+            experts: As many expert frames, in windows.
+        """
+        settings, policy, layout = self.settings, self.policy, self.layout
+        row: Row = {}
+        policy.normaliser.observe(batch["observation"])
+        policy.normaliser.observe(batch["next_observation"])
+        with torch.no_grad():
+            now = policy.normaliser(batch["observation"])
+            following = policy.normaliser(batch["next_observation"])
+            goals, next_goals = (layout.select(x, GOAL_STREAMS) for x in (now, following))
+            expert, next_expert = (
+                policy.normaliser(layout.select(x, GOAL_STREAMS), GOAL_STREAMS)
+                for x in (experts.observation, experts.next_observation)
+            )
+            with self._cast():
+                codes = policy.backward_map(next_expert).float()
+            expert_latents = window_latents(codes, settings.latents.window)
+
+        if self.updates % settings.discriminator.every == 0:
+            self._step_discriminator(expert, expert_latents, goals, batch["latent"], row)
+
+        # The backward map does not change until its own step, so its codes serve as goals, too.
+        with self._cast():
+            next_codes = policy.backward_map(next_goals).float()
+        new = mix_latents(settings.latents, next_codes.detach(), expert_latents, self.generator)
+        self.ring.push(new)
+        latents = relabel(settings.latents, new, batch["latent"], self.generator)
+
+        transition = (now, latents, batch["action"])
+        rewards = self._rewards(goals, latents, batch["auxiliary"], row)
+        self._step_values(transition, (following, next_goals), next_codes, rewards, row)
+        self._step_actor(now, latents, experts, expert_latents, row)
+        self._move_targets()
+        self.updates += 1
+        return row
+
+    def _step_discriminator(
+        self, expert: Tensor, expert_latents: Tensor, goals: Tensor, acted_under: Tensor, row: Row
+    ) -> None:
+        """Tell expert frames under their latents from the policy's under those it acted under."""
+        real = torch.cat([expert_latents, expert], dim=1)
+        fake = torch.cat([acted_under, goals], dim=1)
+        share = torch.rand(len(real), 1, generator=self.generator, device=self._device)
+        with self._cast():
+            odds = self.discriminator.joint(torch.cat([real, fake])).float()
+            penalty = losses.gradient_penalty(self.discriminator.joint, real, fake, share)
+        real_odds, fake_odds = odds.chunk(2)
+        entropy = losses.discriminator_loss(real_odds, fake_odds)
+        loss = entropy + self.settings.discriminator.gradient_penalty * penalty
+        self._descend("discriminator", {"discriminator": loss}, row)
+        row["discriminator/entropy"] = entropy.detach()
+        row["discriminator/penalty"] = penalty.detach()
+        row["discriminator/expert"] = real_odds.detach().mean()
+        row["discriminator/policy"] = fake_odds.detach().mean()
+
+    @torch.no_grad()
+    def _rewards(
+        self, goals: Tensor, latents: Tensor, terms: Tensor, row: Row
+    ) -> list[tuple[Tensor, float | None]]:
+        """Return the reward (N,) of each critic, and how large its targets may be."""
+        config = self.settings.discriminator
+        with self._cast():
+            odds = self.discriminator(latents, goals).float()
+        reward = losses.discriminator_reward(odds, config.reward, config.reward_bound)
+        bound = config.reward_bound
+        row["imitation/reward"] = reward.mean()
+        if config.normalise_reward:
+            reward = self._imitation_scale(reward)
+            bound /= self._imitation_scale.deviation
+        largest = bound / (1 - self.settings.learner.gamma) if config.bounded_targets else None
+        rewards: list[tuple[Tensor, float | None]] = [(reward, largest)]
+        if "auxiliary" in self._critics:
+            raw = terms @ self._auxiliary_weights
+            row["auxiliary/reward"] = raw.mean()
+            rewards.append((self._auxiliary_scale(raw), None))
+        return rewards
+
+    def _step_values(
+        self,
+        transition: tuple[Tensor, Tensor, Tensor],
+        ahead: tuple[Tensor, Tensor],
+        codes: Tensor,
+        rewards: list[tuple[Tensor, float | None]],
+        row: Row,
+    ) -> None:
+        """Fit forward map, backward map and critics to one step ahead.
+
+        Args:
+            transition: Observations, latents and actions.
+            ahead: Successors, and their goal streams.
+            codes: Backward map of the successors.
+            rewards: Reward of each critic, and its largest target.
+            row: Takes the measures.
+        """
+        config = self.settings.learner
+        following, next_goals = ahead
+        latents = transition[1]
+        with torch.no_grad(), self._cast():
+            action = self._noisy(self.policy.actor(following, latents).float())
+            next_forward, *next_values = self._target_values(following, latents, action)
+            next_codes = self._target_map(next_goals).float()
+        # The mean over the members is linear: one product instead of two.
+        measure = next_forward.float().mean(dim=0) @ next_codes.T
+        with self._cast():
+            forward, *values = self.values(*transition)
+        parts = {
+            "forward_backward": losses.forward_backward_loss(
+                forward.float(), codes, measure, config.gamma
+            )
+        }
+        orthonormality = losses.orthonormality_loss(codes)
+        parts["orthonormality"] = config.orthonormality * orthonormality
+        for name, value, later, (reward, largest) in zip(
+            self._critics, values, next_values, rewards, strict=True
+        ):
+            later = losses.pessimistic(later.float().squeeze(-1), config.pessimism)
+            target = reward + config.gamma * later
+            if largest is not None:
+                target = target.clamp(-largest, largest)
+            value = value.float().squeeze(-1)
+            parts[name] = losses.critic_loss(value, target)
+            row[f"{name}/value"] = value.detach().mean()
+        self._descend("values", parts, row)
+
+    def _step_actor(
+        self, now: Tensor, latents: Tensor, experts: ExpertBatch, expert_latents: Tensor, row: Row
+    ) -> None:
+        """Improve the actor; only its own gradients are computed, those of the values are not."""
+        config = self.settings.learner
+        with self._cast():
+            action = self._noisy(self.policy.actor(now, latents).float())
+            forward, *values = self.values(now, latents, action)
+        value = losses.pessimistic((forward.float() * latents).sum(-1), config.pessimism)
+        row["actor/value"] = value.detach().mean()
+        others = []
+        for name, critic in zip(self._critics, values, strict=True):
+            other = losses.pessimistic(critic.float().squeeze(-1), config.pessimism)
+            others.append((getattr(config, f"{name}_weight"), other))
+            row[f"actor/{name}"] = other.detach().mean()
+        weight = self.settings.cloning.weight_at(self.updates)
+        if weight:
+            error = self._cloning_error(experts, expert_latents)
+            others.append((weight, -error))
+            row["actor/cloning"] = error.detach()
+        self._descend("actor", {"actor": losses.actor_loss(value, *others)}, row)
+
+    def _cloning_error(self, experts: ExpertBatch, expert_latents: Tensor) -> Tensor:
+        if experts.action is None:
+            raise InputError(
+                "cloning.weight needs clips with actions: make their observations with actions, or "
+                "set it to 0."
+            )
+        seen = self.policy.normaliser(
+            self.layout.select(experts.observation, ACTOR_STREAMS), ACTOR_STREAMS
+        )
+        with self._cast():
+            # The actor's streams come first in an observation; it looks at no others.
+            actions = self.policy.actor(seen, expert_latents).float()
+        return losses.cloning_loss(actions, experts.action)
+
+    def _descend(self, name: str, parts: Mapping[str, Tensor], row: Row) -> None:
+        """Take one step on the sum of some losses."""
+        for part, loss in parts.items():
+            check(f"the loss {part!r}", loss)
+            row[f"loss/{part}"] = loss.detach()
+        optimizer = self._optimizers[name]
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        # Asking for these gradients alone skips those of every other network in the graph.
+        gradients = torch.autograd.grad(sum(parts.values()), parameters)  # type: ignore[arg-type]
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        norm = get_total_norm(gradients)
+        if not torch.isfinite(norm):
+            check_gradients(self.models())
+            raise NonFiniteTrainingError(f"the norm of the gradient of {name} is {norm.item()}")
+        row[f"gradient/{name}"] = norm
+        optimizer.step()
+
+    @torch.no_grad()
+    def _move_targets(self) -> None:
+        for targets, sources, share in self._polyak:
+            torch._foreach_lerp_(targets, sources, share)  # type: ignore[attr-defined]
+
+    def _noisy(self, mean: Tensor) -> Tensor:
+        """Add clipped noise; where the sum is clipped the gradient passes as if it were not."""
+        config = self.settings.learner
+        clip = config.action_noise_clip
+        action = mean + (config.action_std * self._normal(mean)).clamp(-clip, clip)
+        return action + (action.clamp(-_EDGE, _EDGE) - action).detach()
+
+    def _normal(self, like: Tensor) -> Tensor:
+        return torch.randn(like.shape, generator=self.generator, device=like.device)
+
+    def _cast(self) -> AbstractContextManager[Any]:
+        """Compute the networks in the precision that is asked for; losses are float32.
+
+        Used anew for each step: within one context torch keeps converted copies of the weights,
+        which a step would leave behind.
+        """
+        return autocast(self._device, self._precision)
+
+    # --- saving ---
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return (tensors, plain data) from which :meth:`restore` continues exactly."""
+        check_weights(self.models())
+        tensors: dict[str, Tensor] = {}
+        for name, network in self.models().items():
+            tensors |= {f"{name}.{k}": v for k, v in network.state_dict().items()}
+        for name, network in self._target_networks().items():
+            tensors |= {f"target.{name}.{k}": v for k, v in network.state_dict().items()}
+        groups = {}
+        for name, optimizer in self._optimizers.items():
+            check_optimizer(optimizer)
+            saved = optimizer.state_dict()
+            groups[name] = saved["param_groups"]
+            for index, entries in saved["state"].items():
+                tensors |= {f"optimizer.{name}.{index}.{k}": v for k, v in entries.items()}
+        ring, pushed = self.ring.state()
+        tensors |= {f"ring.{k}": v for k, v in ring.items()}
+        tensors["generator"] = self.generator.get_state()
+        plain = {
+            "updates": self.updates,
+            "param_groups": groups,
+            "ring_pushed": pushed,
+            "auxiliary_scale": self._auxiliary_scale.state(),
+            "imitation_scale": self._imitation_scale.state(),
+        }
+        return {name: value.detach().cpu().clone() for name, value in tensors.items()}, plain
+
+    def _target_networks(self) -> dict[str, nn.Module]:
+        return {"values": self._target_values, "backward_map": self._target_map}
+
+    def restore(self, tensors: dict[str, Tensor], plain: Mapping[str, Any]) -> None:
+        """Continue from a saved state."""
+        for name, network in self.models().items():
+            network.load_state_dict(select(tensors, f"{name}."))
+        for name, network in self._target_networks().items():
+            network.load_state_dict(select(tensors, f"target.{name}."))
+        for name, optimizer in self._optimizers.items():
+            entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
+            for key, value in select(tensors, f"optimizer.{name}.").items():
+                index, entry = key.split(".", 1)
+                entries[int(index)][entry] = value.clone()
+            groups = plain["param_groups"][name]
+            optimizer.load_state_dict({"state": dict(entries), "param_groups": groups})
+        self.ring.restore(select(tensors, "ring."), plain["ring_pushed"])
+        self.generator.set_state(tensors["generator"])
+        self._auxiliary_scale.restore(plain["auxiliary_scale"])
+        self._imitation_scale.restore(plain["imitation_scale"])
+        self.updates = int(plain["updates"])
+
+
+def _adam(parameters: Iterable[Any], rate: float) -> torch.optim.Optimizer:
+    return torch.optim.Adam(parameters, lr=rate, fused=True)
