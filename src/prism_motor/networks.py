@@ -10,6 +10,11 @@ import torch
 from torch import nn
 
 from prism_motor.nn import PolynomialConditioner, build_actor, count_parameters
+from prism_motor.tracking.config import NetworkConfig
+from prism_motor.tracking.networks import Discriminator, ValueEnsemble
+from prism_motor.tracking.observations import Layout
+from prism_motor.tracking.policy import TrackingPolicy, count_deployed
+from prism_motor.tracking.presets import PRESETS, arm_networks
 
 CRITIC_HIDDEN = (768, 256, 128)
 """Hidden widths of the locomotion critic, the same for all arms."""
@@ -27,11 +32,13 @@ class NamedNetwork:
     """Its exact parameter count, derived from the paper and the authors' release."""
     printed: str
     """What the paper prints for it, if anything."""
+    measure: Callable[[nn.Module], int] = count_parameters
+    """What is counted."""
 
     def count(self) -> int:
         """Build the network without allocating memory and count its parameters."""
         with torch.device("meta"):
-            return count_parameters(self.build())
+            return self.measure(self.build())
 
 
 def _g1(actor: str, **options: object) -> Callable[[], nn.Module]:
@@ -40,6 +47,14 @@ def _g1(actor: str, **options: object) -> Callable[[], nn.Module]:
 
 def _mlp(in_features: int, hidden: tuple[int, ...], out_features: int) -> Callable[[], nn.Module]:
     return partial(build_actor, "mlp", in_features, out_features, hidden=hidden, activation="silu")
+
+
+def _deployed(arm: str) -> Callable[[], nn.Module]:
+    return partial(TrackingPolicy, arm_networks(arm, PRESETS["paper"]), Layout())
+
+
+def _values(outputs: int) -> Callable[[], nn.Module]:
+    return partial(ValueEnsemble, NetworkConfig(), Layout(), [outputs])
 
 
 NETWORKS: tuple[NamedNetwork, ...] = (
@@ -55,6 +70,8 @@ NETWORKS: tuple[NamedNetwork, ...] = (
     NamedNetwork("g1/prism-residual-degree1", _g1("prism-residual", degree=1), 790_412, ""),
     NamedNetwork("g1/prism-residual", _g1("prism-residual"), 921_996, "922K (Table 8)"),
     NamedNetwork("g1/prism-residual-degree3", _g1("prism-residual", degree=3), 1_053_580, ""),
+    NamedNetwork("g1/prism-residual-gated", _g1("prism-residual-gated"), 922_252, ""),
+    NamedNetwork("g1/prism-after", _g1("prism-after"), 560_396, ""),
     NamedNetwork(
         "g1/critic", partial(build_actor, "mlp", 219, 1, hidden=CRITIC_HIDDEN), 398_849, ""
     ),
@@ -67,5 +84,30 @@ NETWORKS: tuple[NamedNetwork, ...] = (
         "smolvla/mlp-large", _mlp(32, (2048, 2048), 960), 6_230_976, "456.245M whole policy"
     ),
     NamedNetwork("bfm-zero/prism", PolynomialConditioner.bfm_zero, 555_768, "32.665M whole policy"),
+    NamedNetwork(
+        "bfm-zero/deployed-mlp", _deployed("mlp"), 32_109_477, "32.109M (Table 11)", count_deployed
+    ),
+    NamedNetwork(
+        "bfm-zero/deployed-prism",
+        _deployed("prism"),
+        32_665_245,
+        "32.665M (Table 11)",
+        count_deployed,
+    ),
+    NamedNetwork(
+        "bfm-zero/deployed-mlp-matched", _deployed("mlp-matched"), 32_664_965, "", count_deployed
+    ),
+    NamedNetwork(
+        "bfm-zero/deployed-mlp-large",
+        _deployed("mlp-large"),
+        49_260_453,
+        "49.260M (Table 11)",
+        count_deployed,
+    ),
+    NamedNetwork("bfm-zero/forward-map", _values(256), 135_865_204, ""),
+    NamedNetwork("bfm-zero/critic", _values(1), 134_820_214, ""),
+    NamedNetwork(
+        "bfm-zero/discriminator", partial(Discriminator, NetworkConfig(), Layout()), 2_905_089, ""
+    ),
 )
 """The paper's networks that this package builds."""

@@ -5,7 +5,12 @@ from dataclasses import asdict, fields
 import pytest
 import torch
 
-from prism_motor.nn import PrismActorConfig, ResidualActorConfig
+from prism_motor.nn import (
+    AfterActorConfig,
+    GatedResidualActorConfig,
+    PrismActorConfig,
+    ResidualActorConfig,
+)
 
 pytest.importorskip(
     "mjlab", reason="mjlab is not installed (it pins other mujoco and rsl_rl versions)"
@@ -13,12 +18,26 @@ pytest.importorskip(
 
 from mjlab.rl import RslRlModelCfg, RslRlVecEnvWrapper
 
-from prism_motor.integrations.mjlab import PrismModelCfg, ResidualModelCfg
-from prism_motor.integrations.rsl_rl import PrismModel, ResidualModel
+from prism_motor.integrations.mjlab import (
+    AfterModelCfg,
+    GatedResidualModelCfg,
+    PrismModelCfg,
+    ResidualModelCfg,
+)
+from prism_motor.integrations.rsl_rl import (
+    AfterModel,
+    GatedResidualModel,
+    PrismModel,
+    ResidualModel,
+)
 
 PAIRS = [
     pytest.param(PrismModelCfg, PrismActorConfig, PrismModel, id="prism"),
     pytest.param(ResidualModelCfg, ResidualActorConfig, ResidualModel, id="prism-residual"),
+    pytest.param(
+        GatedResidualModelCfg, GatedResidualActorConfig, GatedResidualModel, id="residual-gated"
+    ),
+    pytest.param(AfterModelCfg, AfterActorConfig, AfterModel, id="prism-after"),
 ]
 
 
@@ -47,7 +66,8 @@ def test_a_task_trains_and_exports(cfg, config, model, tmp_path):
     env_cfg, agent = load_env_cfg("Mjlab-Cartpole-Balance"), load_rl_cfg("Mjlab-Cartpole-Balance")
     env_cfg.scene.num_envs = 8
     agent.num_steps_per_env = 8
-    agent.actor = cfg(hidden_dims=(16,), latent=8, warmup=4)
+    width = {} if cfg is AfterModelCfg else {"latent": 8}
+    agent.actor = cfg(hidden_dims=(16,), warmup=4, **width)
     env = RslRlVecEnvWrapper(ManagerBasedRlEnv(cfg=env_cfg, device="cpu"))
     runner = MjlabOnPolicyRunner(env, asdict(agent), None, "cpu")
     actor = runner.alg.get_policy()

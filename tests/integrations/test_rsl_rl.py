@@ -17,11 +17,18 @@ from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 
 from prism_motor.export import check_parity, export_onnx, export_torchscript
-from prism_motor.integrations.rsl_rl import PrismModel, ResidualModel
-from prism_motor.nn import build_actor, count_parameters
+from prism_motor.integrations.rsl_rl import (
+    AfterModel,
+    GatedResidualModel,
+    PrismModel,
+    ResidualModel,
+)
+from prism_motor.nn import advance_warmup, build_actor, count_parameters
 
 PRISM = "prism_motor.integrations.rsl_rl:PrismModel"
 RESIDUAL = "prism_motor.integrations.rsl_rl:ResidualModel"
+GATED_RESIDUAL = "prism_motor.integrations.rsl_rl:GatedResidualModel"
+AFTER = "prism_motor.integrations.rsl_rl:AfterModel"
 
 
 class PointEnv(VecEnv):
@@ -49,12 +56,13 @@ class PointEnv(VecEnv):
 
 def runner(class_name, seed=0, algorithm=None, torch_compile_mode=None, **actor):
     torch.manual_seed(seed)
+    width = {} if class_name == AFTER else {"latent": 8}
     config = {
         "num_steps_per_env": 8,
         "save_interval": 1000,
         "torch_compile_mode": torch_compile_mode,
         "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
-        "actor": {"class_name": class_name, "hidden_dims": [16], "latent": 8, **actor},
+        "actor": {"class_name": class_name, "hidden_dims": [16], **width, **actor},
         "critic": {"class_name": "MLPModel", "hidden_dims": [16]},
         "algorithm": {
             "class_name": "PPO",
@@ -73,7 +81,8 @@ def observation(*shape):
 
 
 def make(cls, size=12, actions=3, **options):
-    options = {"hidden_dims": [16, 8], "latent": 10, **options}
+    width = {} if cls is AfterModel else {"latent": 10}
+    options = {"hidden_dims": [16, 8], **width, **options}
     sample = TensorDict({"policy": torch.zeros(4, size)}, batch_size=[4])
     return cls(sample, {"actor": ["policy"]}, "actor", actions, **options)
 
@@ -97,6 +106,9 @@ MODELS = [
     pytest.param(PrismModel, {}, id="prism"),
     pytest.param(PrismModel, {"degree": 3, "warmup": 10, "bound": 1.0}, id="prism-warmup-bound"),
     pytest.param(ResidualModel, {"warmup": 10}, id="prism-residual"),
+    pytest.param(GatedResidualModel, {"warmup": 10}, id="prism-residual-gated"),
+    pytest.param(AfterModel, {"warmup": 10}, id="prism-after"),
+    pytest.param(PrismModel, {"bypass": [3, 0]}, id="prism-bypass"),
 ]
 
 
@@ -109,10 +121,13 @@ MODELS = [
         (ResidualModel, 1, 790_412),
         (ResidualModel, 2, 921_996),
         (ResidualModel, 3, 1_053_580),
+        (GatedResidualModel, 2, 922_252),
+        (AfterModel, 2, 560_396),
     ],
 )
 def test_parameter_counts_are_the_papers(cls, degree, expected):
-    model = make(cls, 705, 12, hidden_dims=[512, 256, 128], latent=256, degree=degree)
+    width = {} if cls is AfterModel else {"latent": 256}
+    model = make(cls, 705, 12, hidden_dims=[512, 256, 128], degree=degree, **width)
     assert count_parameters(model) == expected + 12  # the standard deviations
 
 
@@ -123,20 +138,30 @@ def test_defaults_are_the_papers():
 
 
 @pytest.mark.parametrize(
-    ("cls", "name"), [(PrismModel, "prism"), (ResidualModel, "prism-residual")]
+    ("cls", "name"),
+    [
+        (PrismModel, "prism"),
+        (ResidualModel, "prism-residual"),
+        (GatedResidualModel, "prism-residual-gated"),
+        (AfterModel, "prism-after"),
+    ],
 )
 def test_one_seed_gives_the_network_of_prism_nn(cls, name):
     torch.manual_seed(3)
     model = make(cls)
     torch.manual_seed(3)
-    actor = build_actor(name, 12, 3, hidden=(16, 8), latent=10)
+    width = {} if cls is AfterModel else {"latent": 10}
+    actor = build_actor(name, 12, 3, hidden=(16, 8), **width)
+    keys = {k.replace("mlp.", "trunk.") for k in model.state_dict() if "distribution" not in k}
+    assert keys == actor.state_dict().keys()
     obs = observation(5, 12)
     assert torch.equal(model(obs), actor(obs["policy"]))
 
 
-def test_trunk_keeps_the_initialisation_of_the_distribution():
+@pytest.mark.parametrize("cls", [PrismModel, AfterModel])
+def test_trunk_keeps_the_initialisation_of_the_distribution(cls):
     model = make(
-        PrismModel,
+        cls,
         distribution_cfg={"class_name": "HeteroscedasticGaussianDistribution", "init_std": 0.3},
     )
     model(observation(5, 12), stochastic_output=True)
@@ -168,10 +193,7 @@ def test_swish_is_silu_in_trunk_and_encoder():
 @pytest.mark.parametrize(("cls", "options"), MODELS)
 def test_exports_contain_normaliser_and_polynomial(cls, options, normalise, tmp_path):
     model = trained_looking(cls, obs_normalization=normalise, **options)
-    if "warmup" in options:
-        model.encoder.get_submodule(
-            "warmup" if cls is ResidualModel else "interaction.warmup"
-        ).advance(5)
+    advance_warmup(model, 5)
     obs = observation(9, 12)
     expected = model(obs).detach()
 
@@ -192,7 +214,7 @@ def test_exports_contain_normaliser_and_polynomial(cls, options, normalise, tmp_
     assert (linear(obs["policy"]) - expected).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("class_name", [PRISM, RESIDUAL])
+@pytest.mark.parametrize("class_name", [PRISM, RESIDUAL, GATED_RESIDUAL, AFTER])
 def test_runner_exports_the_policy_it_runs(class_name, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime", reason="extra 'deploy' is not installed")
     run = runner(class_name, obs_normalization=True, warmup=6)
@@ -208,7 +230,7 @@ def test_runner_exports_the_policy_it_runs(class_name, tmp_path):
     assert torch.allclose(torch.as_tensor(actions), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("class_name", [PRISM, RESIDUAL])
+@pytest.mark.parametrize("class_name", [PRISM, RESIDUAL, GATED_RESIDUAL, AFTER])
 def test_warmup_counts_ppo_updates_and_survives_a_checkpoint(class_name, tmp_path):
     first = runner(class_name, warmup=500)
     (key,) = (k for k in first.alg.actor.state_dict() if k.endswith("warmup.count"))
@@ -294,7 +316,7 @@ def test_use_without_learning_does_not_count_as_an_update():
     assert model.state_dict()["encoder.warmup.count"] == 0
 
 
-@pytest.mark.parametrize("class_name", [PRISM, RESIDUAL])
+@pytest.mark.parametrize("class_name", [PRISM, RESIDUAL, GATED_RESIDUAL, AFTER])
 def test_training_changes_every_parameter_of_the_encoder(class_name):
     run = runner(class_name, obs_normalization=True)
     actor = run.alg.get_policy()

@@ -8,7 +8,7 @@ from torch import nn
 pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed (extra 'sb3')")
 
 from gymnasium import spaces
-from stable_baselines3 import A2C, PPO, SAC
+from stable_baselines3 import A2C, PPO, SAC, TD3
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from prism_motor.integrations.stable_baselines3 import PolynomialExtractor, PrismActorCriticPolicy
@@ -97,7 +97,7 @@ def test_policy_alone_survives_save_and_load(tmp_path):
     ours.save(tmp_path / "policy.zip")
     loaded = PrismActorCriticPolicy.load(tmp_path / "policy.zip")
     obs = torch.randn(6, 5)
-    assert loaded.encoder_config == ours.encoder_config
+    assert loaded.actor_config == ours.actor_config
     assert torch.equal(loaded(obs, deterministic=True)[0], ours(obs, deterministic=True)[0])
 
 
@@ -145,17 +145,35 @@ def test_extractor_trains_in_ppo(interaction):
     assert not torch.equal(extractor.encoder.interaction.weight, before)
 
 
-def test_extractor_in_sac():
-    model = SAC(
-        "MlpPolicy", "Pendulum-v1", learning_starts=20, device="cpu",
+@pytest.mark.parametrize("algorithm", [SAC, TD3, "TQC"])
+def test_extractor_learns_off_policy_and_survives_save_and_load(algorithm, tmp_path):
+    if algorithm == "TQC":
+        algorithm = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed").TQC
+    model = algorithm(
+        "MlpPolicy", "Pendulum-v1", learning_starts=20, seed=0, device="cpu",
         policy_kwargs={
             "net_arch": [16],
             "features_extractor_class": PolynomialExtractor,
             "features_extractor_kwargs": {"features_dim": 16, "degree": 3, "bound": 1.0},
         },
     )  # fmt: skip
+    # The actor and the critic each have an extractor of their own.
+    actor, critic = (
+        part.features_extractor.encoder.interaction for part in (model.actor, model.critic)
+    )
+    assert actor is not critic
+    before = {id(p): p.detach().clone() for p in (*actor.parameters(), *critic.parameters())}
     model.learn(30)
     assert all(torch.isfinite(p).all() for p in model.policy.parameters())
+    for parameter in (*actor.parameters(), *critic.parameters()):
+        assert not torch.equal(parameter, before[id(parameter)])
+
+    model.save(tmp_path / "model.zip")
+    loaded = type(model).load(tmp_path / "model.zip", device="cpu")
+    obs = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    assert np.array_equal(
+        loaded.predict(obs, deterministic=True)[0], model.predict(obs, deterministic=True)[0]
+    )
 
 
 def test_errors_say_what_to_do():
@@ -175,3 +193,51 @@ def test_extractor_flattens_images_of_any_shape():
     assert extractor(torch.randn(2, 4, 3)).shape == (2, 7)
     assert extractor.features_dim == 7
     assert extractor.encoder.in_features == 12
+
+
+@pytest.mark.parametrize("actor", ["mlp", "prism-residual", "prism-residual-gated", "prism-after"])
+def test_every_actor_trains_counts_its_warmup_and_survives_save_and_load(actor, tmp_path):
+    options = {} if actor == "mlp" else {"warmup": 6}
+    model = PPO(
+        PrismActorCriticPolicy, "Pendulum-v1", n_steps=64, batch_size=32, n_epochs=2, seed=0,
+        policy_kwargs={"actor": actor, "net_arch": [8], **options}, device="cpu",
+    )  # fmt: skip
+    before = {k: p.detach().clone() for k, p in model.policy.named_parameters()}
+    model.learn(4 * 64)
+    assert not any(torch.equal(p, before[k]) for k, p in model.policy.named_parameters())
+    model.save(tmp_path / "model")
+    loaded = PPO.load(tmp_path / "model", device="cpu")
+    counts = [v.item() for k, v in loaded.policy.state_dict().items() if k.endswith("count")]
+    assert counts == ([] if actor == "mlp" else [4])
+    observation = np.zeros(3, np.float32)
+    expected = model.predict(observation, deterministic=True)[0]
+    np.testing.assert_array_equal(loaded.predict(observation, deterministic=True)[0], expected)
+
+
+def test_the_polynomial_after_sb3s_layers_starts_as_mlp_policy():
+    after = policy(actor="prism-after", net_arch=OPTIONS["net_arch"])
+    plain = policy(ActorCriticPolicy, net_arch=OPTIONS["net_arch"])
+    missing, unexpected = after.load_state_dict(
+        {k.replace("policy_net.0", "policy_net.1.0"): v for k, v in plain.state_dict().items()},
+        strict=False,
+    )
+    assert not unexpected
+    assert all(k.startswith("mlp_extractor.policy_net.2.") for k in missing)
+    obs = torch.randn(9, 5)
+    assert torch.equal(
+        after.get_distribution(obs).distribution.mean, plain.get_distribution(obs).distribution.mean
+    )
+
+
+def test_observations_can_bypass_the_polynomial():
+    ours = policy(bypass=(4,), **OPTIONS)
+    encoder = ours.mlp_extractor.policy_net[0]
+    obs = torch.randn(3, 5)
+    assert torch.equal(encoder(obs)[:, 24:], obs[:, 4:])
+    extractor = PolynomialExtractor(OBSERVATIONS, features_dim=6, bypass=[1])
+    assert extractor(obs).shape == (3, extractor.features_dim) == (3, 7)
+
+
+def test_options_of_another_actor_are_refused():
+    with pytest.raises(ValueError, match=r"option of actor 'prism-after' 'latent'; .*degree"):
+        policy(actor="prism-after", latent=3)

@@ -7,12 +7,16 @@ import torch
 from prism_motor.nn import (
     ACTORS,
     ActorConfig,
+    AfterActorConfig,
+    GatedResidualActorConfig,
     PrismActorConfig,
     ResidualActorConfig,
+    advance_warmup,
     build_actor,
     count_flops,
     count_parameters,
     matched_mlp,
+    parameter_groups,
     register_actor,
 )
 from prism_motor.nn.actors import ACTOR_ALIASES
@@ -30,6 +34,14 @@ PAPER_COUNTS = [
     ("prism-residual", {"degree": 1}, 790_412),
     ("prism-residual", {}, 921_996),
     ("prism-residual", {"degree": 3}, 1_053_580),
+    ("prism-residual-gated", {"degree": 1}, 790_412),
+    ("prism-residual-gated", {}, 921_996 + 256),
+    ("prism-residual-gated", {"degree": 3}, 1_053_580 + 2 * 256),
+    ("prism-after", {"degree": 1}, 527_244 + 128 * 128 + 128),
+    ("prism-after", {}, 527_244 + 2 * (128 * 128 + 128) + 128),
+    # 75 of 705 inputs by-pass the two factors and enter the trunk beside the 256 features.
+    ("prism", {"bypass": tuple(range(75))}, 724_876 - 2 * 75 * 256 + 75 * 512),
+    ("prism-residual", {"bypass": tuple(range(75))}, 921_996 - 2 * 75 * 256 + 75 * 512),
 ]
 
 
@@ -65,8 +77,111 @@ def test_residual_encoder_formula(degree):
     assert e.warmup is None
 
 
+@torch.no_grad()
+def test_gated_residual_encoder_formula():
+    actor = build_actor("prism-residual-gated", 9, 2, latent=5, hidden=(4,), degree=3)
+    e = actor.encoder
+    assert torch.equal(e.gate, torch.ones(2, 5))
+    assert e.warmup is None
+    torch.manual_seed(0)
+    twin = build_actor("prism-residual", 9, 2, latent=5, hidden=(4,), degree=3, warmup=0)
+    twin.load_state_dict({k: v for k, v in actor.state_dict().items() if k != "encoder.gate"})
+    x = torch.randn(6, 9)
+    assert torch.equal(actor(x), twin(x))  # gates of one change nothing
+    e.gate.copy_(torch.randn(2, 5))
+    h = e.lift(x)
+    p1 = e.factors[0](h)
+    p2 = p1 + e.gate[0] * e.factors[1](h) * e.states[0](p1)
+    p3 = p2 + e.gate[1] * e.factors[2](h) * e.states[1](p2)
+    torch.testing.assert_close(e.features(x), p3)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_the_polynomial_after_the_mlp_fades_in_from_the_mlp(degree):
+    torch.manual_seed(3)
+    mlp = build_actor("mlp", 9, 2, hidden=(7, 5))
+    torch.manual_seed(3)
+    after = build_actor("prism-after", 9, 2, hidden=(7, 5), degree=degree, warmup=4, gate_init=0.5)
+    x = torch.randn(6, 9)
+    assert torch.equal(after(x), mlp(x))  # before the first update
+    layer, linear = after.trunk[-1]
+    layer.weight.normal_()
+    layer.bias.normal_()
+    advance_warmup(after)
+    h = mlp.trunk[:-1](x)
+    psi = h @ layer.weight[0].T + layer.bias[0]
+    for k in range(1, degree):
+        psi = psi * (1 + 0.25 * 0.5 * (h @ layer.weight[k].T + layer.bias[k]))
+    torch.testing.assert_close(after(x), linear(psi))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["prism", "prism-residual", "prism-residual-gated"])
+def test_bypassed_inputs_join_after_the_polynomial(name):
+    actor = build_actor(name, 9, 2, latent=5, hidden=(4,), bypass=(7, 2))
+    x = torch.randn(3, 4, 9)
+    kept = [0, 1, 3, 4, 5, 6, 8]
+    z = actor.encoder.encoder(x[..., kept])
+    assert torch.equal(actor.encoder(x), torch.cat([z, x[..., [2, 7]]], dim=-1))
+    moved = x.clone()
+    moved[..., [2, 7]] += 1.0
+    assert torch.equal(actor.encoder(moved)[..., :5], z)
+    assert not torch.equal(actor(moved), actor(x))
+    torch.testing.assert_close(torch.jit.script(actor)(x), actor(x))
+    twin = build_actor(ActorConfig.from_dict(json.loads(json.dumps(actor.config.to_dict()))), 9, 2)
+    twin.load_state_dict(actor.state_dict())
+    assert torch.equal(twin(x), actor(x))
+
+
+@pytest.mark.parametrize(
+    ("bypass", "words"),
+    [
+        (("clock",), "'clock' is a name"),
+        ((9,), "from 0 to 8, got 9"),
+        ((1, 1), "listed twice"),
+        (tuple(range(9)), "all 9 inputs"),
+    ],
+)
+def test_inputs_that_cannot_bypass(bypass, words):
+    with pytest.raises(ValueError, match=words):
+        build_actor("prism", 9, 2, bypass=bypass)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["prism-residual", "prism-residual-gated"])
+def test_products_of_the_residual_encoder_are_named_by_inputs(name):
+    """h = x for the first three inputs, so the maps that make a product can be written down."""
+    encoder = build_actor(name, 4, 2, latent=3, hidden=(4,), warmup=4).encoder
+    for parameter in (encoder.lift, encoder.states[0], *encoder.factors):
+        parameter.weight.zero_()
+    for i in range(3):
+        encoder.lift.weight[i, i] = encoder.states[0].weight[i, i] = 1.0
+    encoder.factors[0].weight[2, 1] = 3.0  # p_1 of feature 2 is 3 b
+    encoder.factors[1].weight[2, 0] = -2.0  # A_2 of feature 2 is -2 a
+    advance_warmup(encoder, 2)
+    if encoder.gate is not None:
+        encoder.gate.fill_(0.5)
+    (found,) = encoder.interactions(["a", "b", "c", "d"], top=1)
+    assert (found.feature, found.factors, found.inputs) == (2, (1, 2), ("b", "a"))
+    scale = 0.5 if encoder.gate is None else 0.25
+    assert found.coefficient == pytest.approx(-6.0 * scale)
+    assert found.share == pytest.approx(1.0)
+    assert len(encoder.interactions(top=None)) == 3
+
+
+def test_gates_of_the_residual_encoder_are_not_decayed():
+    actor = build_actor("prism-residual-gated", 4, 2, latent=3, hidden=(4,))
+    decayed, undecayed = parameter_groups(actor, 0.1)
+    assert any(p is actor.encoder.gate for p in undecayed["params"])
+    assert not any(p is actor.encoder.gate for p in decayed["params"])
+
+
 def test_config_is_frozen_and_survives_json():
     for config in (
+        AfterActorConfig(warmup=7),
+        GatedResidualActorConfig(gate_init=0.5),
+        PrismActorConfig(bypass=("clock", 3)),
         ActorConfig(hidden=(3, 2), activation="relu"),
         PrismActorConfig(degree=3, warmup=7),
         ResidualActorConfig(latent=12),
@@ -130,13 +245,13 @@ def test_warmup_and_bound_reach_the_layer():
     [
         (
             lambda: build_actor("prsm", 6, 2),
-            ["actor 'prsm'", "mlp, prism, prism-residual", "'prism'?"],
+            ["actor 'prsm'", "mlp, prism, prism-after, prism-residual", "'prism'?"],
         ),
         (lambda: build_actor("mlp", 6, 2, degree=2), ["'degree'", "'mlp'", "hidden, activation"]),
         (lambda: build_actor("prism", 6, 2, degree=0), ["degree", "0"]),
         (
             lambda: ActorConfig.from_dict({"hidden": [3]}),
-            ["actor ''", "mlp, prism, prism-residual"],
+            ["actor ''", "mlp, prism, prism-after, prism-residual"],
         ),
         (lambda: build_actor("prism", 0, 2), ["in_features", "0"]),
         (lambda: build_actor("mlp", 6, 2, hidden=(8, 0)), ["hidden[1]", "0"]),
@@ -161,6 +276,9 @@ REFERENCES = [
     ("prism", 705, 12, {}),
     ("prism", 705, 12, {"degree": 3}),
     ("prism-residual", 705, 12, {}),
+    ("prism-residual-gated", 705, 12, {}),
+    ("prism-after", 705, 12, {}),
+    ("prism", 705, 12, {"bypass": tuple(range(75))}),
     ("prism", 235, 12, {"latent": 64, "hidden": (256, 128, 64)}),
     ("prism", 10, 3, {"latent": 16, "hidden": (32, 16)}),
     ("prism", 24, 4, {"latent": 32, "hidden": (64,) * 6}),

@@ -1,6 +1,7 @@
 import copy
 import math
 import pickle
+import re
 
 import pytest
 import sympy
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from prism_motor.nn import PolynomialLayer
+from prism_motor.nn import PolynomialLayer, advance_warmup
 from tests.nn.monomials import gated_recursion, randomise
 
 
@@ -113,12 +114,30 @@ def test_dtypes(dtype):
     assert torch.isfinite(layer.gate.grad).all()
 
 
-def test_autocast_keeps_float32_parameters():
-    layer = PolynomialLayer(8, 4)
+@pytest.mark.parametrize("scripted", [False, True])
+@pytest.mark.parametrize("options", [{}, {"warmup": 4}, {"bound": 1.0}, {"bias": False}])
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_under_autocast_products_are_float32_and_the_output_is_linears(degree, options, scripted):
+    layer = PolynomialLayer(8, 4, degree, gate_init=0.5, **options)
+    advance_warmup(layer, 2)
+    x = torch.randn(5, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        y = layer(torch.randn(5, 8))
+        factors = layer.factors(x)
+        y = (torch.jit.script(layer) if scripted else layer)(x)
+        assert y.dtype == nn.Linear(8, 4)(x).dtype == torch.bfloat16
+    # The factors are rounded, as any linear map's, and then only the result.
+    assert {factor.dtype for factor in factors} == {torch.bfloat16}
+    products = layer.combine([factor.float() for factor in factors])
+    assert torch.equal(y, products.bfloat16())
     y.float().sum().backward()
-    assert layer.weight.grad.dtype == torch.float32
+    assert {p.grad.dtype for p in layer.parameters()} == {torch.float32}
+
+
+def test_without_autocast_nothing_is_cast():
+    program = torch.export.export(PolynomialLayer(8, 4, 3), (torch.randn(5, 8),))
+    used = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
+    assert "aten.linear.default" in used
+    assert not any("to" in re.split(r"[._]", name) for name in used), used
 
 
 @pytest.mark.parametrize("gate_init", [0.01, 1.0])
@@ -166,6 +185,8 @@ def test_compile_matches_eager_with_gradients(degree):
     eager_grad = torch.autograd.grad(layer(x).square().sum(), list(layer.parameters()))
     compiled_grad = torch.autograd.grad(compiled(x).square().sum(), list(layer.parameters()))
     torch.testing.assert_close(compiled_grad, eager_grad)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(compiled(x), layer(x))  # dtypes, too
 
 
 def test_vmap_over_models():

@@ -23,7 +23,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prism_motor._extras import MissingExtraError
-from prism_motor.nn import PrismActorConfig, ResidualActorConfig
+from prism_motor.nn import (
+    AfterActorConfig,
+    GatedResidualActorConfig,
+    PrismActorConfig,
+    ResidualActorConfig,
+)
 
 try:
     from mjlab.rl import RslRlModelCfg  # pyright: ignore[reportMissingImports]
@@ -58,6 +63,8 @@ class PrismModelCfg(RslRlModelCfg):
     """PPO updates over which the products fade in, 0 for none."""
     bound: float | None = PrismActorConfig.bound
     """Bounded mode for half precision."""
+    bypass: tuple[int, ...] = ()
+    """Indices of observations that join after the polynomial."""
 
 
 GatedModelCfg = PrismModelCfg
@@ -80,3 +87,37 @@ class ResidualModelCfg(RslRlModelCfg):
     """Polynomial degree of the branch."""
     warmup: int = ResidualActorConfig.warmup
     """PPO updates until the polynomial branch is fully on; 0 keeps it on from the start."""
+    bypass: tuple[int, ...] = ()
+    """Indices of observations that join after the polynomial."""
+
+
+@dataclass
+class GatedResidualModelCfg(ResidualModelCfg):
+    """The same with learned gates (:class:`prism_motor.nn.GatedResidualActorConfig`)."""
+
+    class_name: str = "prism_motor.integrations.rsl_rl:GatedResidualModel"
+    """Resolved by rsl_rl."""
+    warmup: int = GatedResidualActorConfig.warmup
+    """PPO updates until the polynomial branch is fully on; 0 keeps it on from the start."""
+    gate_init: float = GatedResidualActorConfig.gate_init
+    """Initial gates."""
+
+
+@dataclass
+class AfterModelCfg(RslRlModelCfg):
+    """The actor of the paper's abstract (:class:`prism_motor.nn.AfterActorConfig`)."""
+
+    class_name: str = "prism_motor.integrations.rsl_rl:AfterModel"
+    """Resolved by rsl_rl."""
+    hidden_dims: tuple[int, ...] = AfterActorConfig.hidden
+    """Hidden widths of the trunk."""
+    distribution_cfg: dict[str, Any] | None = field(default_factory=lambda: dict(GAUSSIAN))
+    """Action distribution."""
+    degree: int = AfterActorConfig.degree
+    """Polynomial degree in the last hidden features."""
+    gate_init: float = AfterActorConfig.gate_init
+    """Initial gates."""
+    warmup: int = AfterActorConfig.warmup
+    """PPO updates over which the products fade in; 0 for none."""
+    bound: float | None = AfterActorConfig.bound
+    """Bounded mode for half precision."""

@@ -14,11 +14,14 @@ The ``actor`` entry of the runner's config, ready to paste (omitted keys take th
         "gate_init": 0.01,         # initial gates
         "warmup": 0,               # PPO updates over which the products fade in
         "bound": None,             # 1.0 for half precision
+        "bypass": [],              # indices of observations that join after the polynomial
     },
     "critic": {"class_name": "MLPModel", "hidden_dims": [768, 256, 128]},
 
 The paper's Table 1 actor is ``"prism_motor.integrations.rsl_rl:ResidualModel"`` with ``latent``,
-``degree`` and ``warmup`` (default 500). The exports of rsl_rl's runner contain the polynomial; for
+``degree``, ``warmup`` (default 500) and ``bypass``; ``GatedResidualModel`` adds learned gates
+(``gate_init``, default 1.0). The abstract's is ``AfterModel`` with ``degree``, ``gate_init``,
+``warmup`` (default 500) and ``bound``. The exports of rsl_rl's runner contain the polynomial; for
 a single ONNX file with a free batch axis and a parity check use ``prism_motor.export``::
 
     policy = runner.alg.get_policy().as_onnx(verbose=False)
@@ -39,10 +42,13 @@ from prism_motor._extras import missing_extra
 from prism_motor.nn import (
     ACTORS,
     ActorConfig,
+    AfterActorConfig,
+    GatedResidualActorConfig,
     PrismActorConfig,
     ResidualActorConfig,
     advance_warmup,
 )
+from prism_motor.nn.trunk import insert_after
 
 try:
     from rsl_rl.models import MLPModel
@@ -66,9 +72,9 @@ _ACTIVATIONS = {
 
 
 class PolynomialModel(MLPModel):
-    """rsl_rl's MLP model with a polynomial encoder between the normaliser and the MLP.
+    """rsl_rl's MLP model with a polynomial: between normaliser and MLP, or behind hidden layers.
 
-    Subclasses name their encoder's config; its fields are accepted as keyword arguments.
+    Subclasses name their actor's config; its fields are accepted as keyword arguments.
 
     A warm-up counts PPO updates, i.e. iterations. rsl_rl does not tell the model when one ends (up
     to 5.4 ``update_normalization`` is called at every environment step, from 5.5 on at the end of
@@ -76,7 +82,8 @@ class PolynomialModel(MLPModel):
     it is over when the normaliser is updated or the model is used without gradients, saved or
     exported.
 
-    State dict: as :class:`rsl_rl.models.MLPModel`, plus ``encoder.*``.
+    State dict: as :class:`rsl_rl.models.MLPModel`, plus ``encoder.*``; with a polynomial behind the
+    hidden layers, ``mlp.N.0.*`` and ``mlp.N.1.*`` for it and the last layer ``mlp.N.*``.
     """
 
     config_class: type[ActorConfig]
@@ -117,6 +124,7 @@ class PolynomialModel(MLPModel):
             obs_normalization,
             copy.deepcopy(distribution_cfg),  # rsl_rl < 5.5 empties the dict it is given
         )
+        insert_after(self.mlp, self.encoder_config.make_after)
         self._in_update = False
         self._watch_gradients()
         self.register_state_dict_pre_hook(_finish_update)
@@ -174,7 +182,8 @@ class PolynomialModel(MLPModel):
     def _with_encoder(self, exported: Any) -> nn.Module:
         # rsl_rl's export modules copy only the normaliser and the MLP.
         _finish_update(self)
-        exported.mlp = nn.Sequential(copy.deepcopy(self.encoder), exported.mlp)
+        if not isinstance(self.encoder, nn.Identity):
+            exported.mlp = nn.Sequential(copy.deepcopy(self.encoder), exported.mlp)
         return exported
 
 
@@ -194,6 +203,18 @@ class ResidualModel(PolynomialModel):
     config_class = ResidualActorConfig
 
 
+class GatedResidualModel(PolynomialModel):
+    """The residual actor with gates; options are those of :class:`GatedResidualActorConfig`."""
+
+    config_class = GatedResidualActorConfig
+
+
+class AfterModel(PolynomialModel):
+    """The actor of the paper's abstract; options are those of :class:`AfterActorConfig`."""
+
+    config_class = AfterActorConfig
+
+
 class ActorModel(PolynomialModel):
     """Any actor of :data:`prism_motor.nn.ACTORS`, by the key ``actor``, with its options."""
 
@@ -206,7 +227,7 @@ def _finish_update(model: PolynomialModel, *_: Any) -> None:
     """Count the PPO update that has just ended, if there was one."""
     if model._in_update:
         model._in_update = False
-        advance_warmup(model.encoder)
+        advance_warmup(model)
 
 
 def _forget_update(model: PolynomialModel, *_: Any) -> None:

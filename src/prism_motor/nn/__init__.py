@@ -7,9 +7,10 @@ from prism_motor.nn.actors import (
     ACTORS,
     Actor,
     ActorConfig,
+    AfterActorConfig,
+    GatedResidualActorConfig,
     PrismActorConfig,
     ResidualActorConfig,
-    ResidualEncoder,
     actor_config,
     build_actor,
     register_actor,
@@ -24,6 +25,7 @@ from prism_motor.nn.alternatives import (
     make_interaction,
 )
 from prism_motor.nn.conditioner import PolynomialConditioner
+from prism_motor.nn.encoders import Bypass, ResidualEncoder
 from prism_motor.nn.expansion import Expansion, Terms
 from prism_motor.nn.factors import FactorLayer
 from prism_motor.nn.guard import FiniteGuard, NonFiniteError
@@ -39,12 +41,15 @@ __all__ = [
     "INTERACTIONS",
     "Actor",
     "ActorConfig",
+    "AfterActorConfig",
+    "Bypass",
     "CCPLayer",
     "Expansion",
     "ExplicitLayer",
     "FactorLayer",
     "FiniteGuard",
     "GLULayer",
+    "GatedResidualActorConfig",
     "Interaction",
     "LinearLayer",
     "NonFiniteError",

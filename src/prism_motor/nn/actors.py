@@ -1,6 +1,14 @@
-"""Policy networks by name: ``mlp``, ``prism`` (Section 3), ``prism-residual`` (Table 1).
+"""Policy networks by name.
 
-An actor is an encoder followed by an MLP trunk; the arms of a comparison differ in the encoder::
+======================== ==========================================================================
+``mlp``                  a plain MLP
+``prism``                Section 3 of the paper: the polynomial in front of the MLP
+``prism-residual``       the actor of Table 1: a polynomial branch beside a linear one, faded in
+``prism-residual-gated`` the same with learned gates that start at one, instead of the fade-in
+``prism-after``          the abstract's: a polynomial faded in behind the MLP's hidden layers
+======================== ==========================================================================
+
+An actor is an encoder and an MLP trunk, which may have a polynomial in front of its last layer::
 
     build_actor("prism", 705, 12)                       # by name, paper defaults
     build_actor("prism", 705, 12, degree=3)             # with options
@@ -8,15 +16,15 @@ An actor is an encoder followed by an MLP trunk; the arms of a comparison differ
 """
 
 from dataclasses import asdict, dataclass, fields
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from prism_motor._checks import (
     InputError,
     InputTypeError,
     check_choice,
-    check_degree,
     check_name,
     check_size,
     show,
@@ -24,7 +32,9 @@ from prism_motor._checks import (
 from prism_motor._ranges import Checked, above, between, length
 from prism_motor.nn.alternatives import INTERACTIONS, make_interaction
 from prism_motor.nn.conditioner import PolynomialConditioner, make_activation
-from prism_motor.nn.warmup import Warmup
+from prism_motor.nn.encoders import Bypass, ResidualEncoder, check_bypass
+from prism_motor.nn.polynomial import PolynomialLayer
+from prism_motor.nn.trunk import insert_after, make_mlp
 
 
 @dataclass(frozen=True)
@@ -51,9 +61,14 @@ class ActorConfig(Checked, section="actor"):
         """Return the trunk's input size."""
         return in_features
 
+    def make_after(self, features: int) -> nn.Module | None:
+        """Build what maps the trunk's last hidden features to as many others, if anything."""
+        return None
+
     def to_dict(self) -> dict[str, Any]:
         """Return the config as plain data, with its name."""
-        return {"name": self.name, **asdict(self), "hidden": list(self.hidden)}
+        values = {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
+        return {"name": self.name, **values}
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> "ActorConfig":
@@ -70,9 +85,26 @@ class _LatentActorConfig(ActorConfig):
     """Width of the interaction stage."""
     degree: Annotated[int, between(1, 64)] = 2
     """Polynomial degree of the interaction stage."""
+    bypass: Annotated[tuple[str | int, ...], between(0, 1_000_000), length(0, 8192)] = ()
+    """Observations that join after the polynomial: by name in walking, elsewhere by index."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "bypass", tuple(self.bypass))
+
+    def make_encoder(self, in_features: int) -> nn.Module:
+        """Build the polynomial encoder, and the by-pass around it."""
+        if not self.bypass:
+            return self._make_polynomial(in_features)
+        passed = check_bypass(self.bypass, in_features)
+        return Bypass(self._make_polynomial(in_features - len(passed)), in_features, passed)
 
     def encoded_size(self, in_features: int) -> int:
-        return self.latent
+        """Return the width of the interaction stage, plus what by-passes it."""
+        return self.latent + len(self.bypass)
+
+    def _make_polynomial(self, in_features: int) -> nn.Module:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -101,8 +133,7 @@ class PrismActorConfig(_LatentActorConfig):
                         f"interaction={self.interaction!r}. Leave {field.name} out."
                     )
 
-    def make_encoder(self, in_features: int) -> nn.Module:
-        """Build the conditioner."""
+    def _make_polynomial(self, in_features: int) -> nn.Module:
         options = {}
         if self.interaction == "gated":
             options = {key: getattr(self, key) for key in _GATED_ONLY}
@@ -122,62 +153,78 @@ class ResidualActorConfig(_LatentActorConfig):
     warmup: Annotated[int, between(0, 10**9)] = 500
     """Policy updates until the polynomial branch is fully on; 0 keeps it on from the start."""
 
-    def make_encoder(self, in_features: int) -> nn.Module:
-        """Build the two branches."""
+    def _make_polynomial(self, in_features: int) -> nn.Module:
+        return self._make_branches(in_features, None)
+
+    def _make_branches(self, in_features: int, gate_init: float | None) -> nn.Module:
         return ResidualEncoder(
-            in_features, self.latent, self.degree, activation=self.activation, warmup=self.warmup
+            in_features,
+            self.latent,
+            self.degree,
+            activation=self.activation,
+            warmup=self.warmup,
+            gate_init=gate_init,
         )
 
 
-class ResidualEncoder(nn.Module):
-    """``activation(R(x) + s * O(p_K))``: linear skip plus a polynomial branch.
+@dataclass(frozen=True)
+class GatedResidualActorConfig(ResidualActorConfig):
+    """The residual actor with a learned gate on every product: the authors' later control.
+
+    The gates start at one and the branch is on from the start, so it begins as the residual actor
+    at the end of its fade-in: what is left is whether the products' sizes are learned.
+    """
+
+    name: ClassVar[str] = "prism-residual-gated"
+
+    warmup: Annotated[int, between(0, 10**9)] = 0
+    """Policy updates until the polynomial branch is fully on; 0 keeps it on from the start."""
+    gate_init: Annotated[float, between(-100, 100)] = 1.0
+    """Initial gates."""
+
+    def _make_polynomial(self, in_features: int) -> nn.Module:
+        return self._make_branches(in_features, self.gate_init)
+
+
+@dataclass(frozen=True)
+class AfterActorConfig(ActorConfig):
+    """A plain MLP with a polynomial behind its hidden layers, faded in (the paper's abstract).
 
     .. code-block:: text
 
-        h = P(x);  p_1 = A_1(h);  p_k = p_{k-1} + A_k(h) * S_{k-1}(p_{k-1})
+        h = hidden layers(x);  u = W_1 h + b_1;  v = W_2 h + b_2
+        action = Linear(u * (1 + s * gate * v))
 
-    with s rising from 0 to 1 over ``warmup`` updates (always 1 when ``warmup=0``).
+    with W_1 the identity and b_1 zero at first and s rising from 0 to 1: before the first update it
+    is the ``mlp`` actor of the same seed.
     """
 
-    degree: Final[int]
+    name: ClassVar[str] = "prism-after"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        degree: int = 2,
-        *,
-        activation: str = "elu",
-        warmup: int = 500,
-    ) -> None:
-        super().__init__()
-        self.degree = check_degree("ResidualEncoder", degree)
-        self.lift = nn.Linear(in_features, out_features)
-        self.factors = nn.ModuleList(nn.Linear(out_features, out_features) for _ in range(degree))
-        self.states = nn.ModuleList(
-            nn.Linear(out_features, out_features) for _ in range(degree - 1)
+    degree: Annotated[int, between(1, 64)] = 2
+    """Polynomial degree in the last hidden features."""
+    gate_init: Annotated[float, between(-100, 100)] = 0.01
+    """Initial gates."""
+    warmup: Annotated[int, between(0, 10**9)] = 500
+    """Policy updates over which the products fade in; 0 for none."""
+    bound: Annotated[float | None, above(0, 1e6)] = None
+    """Bounded mode for half precision."""
+
+    def make_after(self, features: int) -> nn.Module:
+        """Build the polynomial of the last hidden features, whose first factor copies them."""
+        layer = PolynomialLayer(
+            features,
+            features,
+            self.degree,
+            gate_init=self.gate_init,
+            warmup=self.warmup,
+            bound=self.bound,
         )
-        self.branch_out = nn.Linear(out_features, out_features)
-        self.skip = nn.Linear(in_features, out_features)
-        self.activation = make_activation(activation)
-        self.warmup = Warmup(warmup) if warmup else None
-
-    def features(self, x: Tensor) -> Tensor:
-        """Return the polynomial features p_K."""
-        lifted = self.lift(x)
-        # Zipped by hand: TorchScript unrolls one ModuleList loop, with the index it needs.
-        projected = [factor(lifted) for factor in self.factors]
-        p = projected[0]
-        for k, state in enumerate(self.states):
-            p = p + projected[k + 1] * state(p)
-        return p
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (..., in_features) to (..., out_features)."""
-        branch = self.branch_out(self.features(x))
-        if self.warmup is not None:
-            branch = branch * self.warmup().to(branch.dtype)
-        return self.activation(self.skip(x) + branch)
+        with torch.no_grad():
+            nn.init.eye_(layer.weight[0])
+            assert layer.bias is not None
+            nn.init.zeros_(layer.bias[0])
+        return layer
 
 
 class Actor(nn.Module):
@@ -192,26 +239,22 @@ class Actor(nn.Module):
         self.trunk = make_mlp(
             config.encoded_size(in_features), config.hidden, out_features, config.activation
         )
+        insert_after(self.trunk, config.make_after)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the action mean."""
         return self.trunk(self.encoder(x))
 
 
-def make_mlp(
-    in_features: int, hidden: tuple[int, ...], out_features: int, activation: str
-) -> nn.Sequential:
-    """Build ``Linear, activation, ..., Linear`` with PyTorch's default initialisation."""
-    layers: list[nn.Module] = []
-    width = in_features
-    for size in hidden:
-        layers += [nn.Linear(width, size), make_activation(activation)]
-        width = size
-    return nn.Sequential(*layers, nn.Linear(width, out_features))
-
-
 ACTORS: dict[str, type[ActorConfig]] = {
-    config.name: config for config in (ActorConfig, PrismActorConfig, ResidualActorConfig)
+    config.name: config
+    for config in (
+        ActorConfig,
+        PrismActorConfig,
+        ResidualActorConfig,
+        GatedResidualActorConfig,
+        AfterActorConfig,
+    )
 }
 """Actor configs by name."""
 

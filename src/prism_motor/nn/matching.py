@@ -8,7 +8,6 @@ from itertools import pairwise, product
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from prism_motor._checks import InputError, check_choice
 from prism_motor.nn.actors import Actor, ActorConfig
@@ -27,6 +26,9 @@ def count_flops(module: nn.Module, in_features: int) -> int:
     A multiply-add counts two. Element-wise work is left out on both sides of a comparison: it is
     under 0.1 % of a PRISM actor.
     """
+    # Here, because it imports triton where that is installed.
+    from torch.utils.flop_counter import FlopCounterMode
+
     parameter = next(module.parameters())
     x = torch.zeros(1, in_features, device=parameter.device, dtype=parameter.dtype)
     was_training = module.training

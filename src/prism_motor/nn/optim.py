@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from prism_motor._checks import InputError
+from prism_motor.nn.encoders import ResidualEncoder
 from prism_motor.nn.polynomial import PolynomialLayer
 
 _NORMS = (
@@ -33,7 +34,7 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
     undecayed_ids: set[int] = set()
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
-            is_gate = isinstance(module, PolynomialLayer) and name == "gate"
+            is_gate = isinstance(module, PolynomialLayer | ResidualEncoder) and name == "gate"
             if is_gate or "bias" in name or isinstance(module, _NORMS):
                 undecayed_ids.add(id(parameter))
     trainable = [p for p in model.parameters() if p.requires_grad]

@@ -51,7 +51,8 @@ class PolynomialLayer(FactorLayer):
         device: Device of the parameters.
         dtype: Floating-point type of the parameters.
 
-    Shape: (..., in_features) -> (..., out_features).
+    Shape: (..., in_features) -> (..., out_features). The dtype is what ``nn.Linear`` would return,
+    also under autocast, where the products are computed in float32.
 
     State dict: ``weight`` (K, r, d), ``bias`` (K, r), ``gate`` (K-1, r; absent for K = 1) and, with
     a warm-up, ``warmup.count`` (int64 scalar).
@@ -146,12 +147,14 @@ class PolynomialLayer(FactorLayer):
     def combine(self, factors: list[Tensor]) -> Tensor:
         """Apply the recursion of the class docstring to the affine factors."""
         psi = factors[0]
+        dtype = psi.dtype
         gate = self.effective_gate()
         if gate is not None:
             gates = gate.unbind(0)
             for k in range(1, self.degree):
                 psi = psi * (1 + self._bounded(gates[k - 1] * factors[k]))
-        return psi
+        # Under autocast the gates stay float32, so the products are; nn.Linear returns half.
+        return psi if psi.dtype == dtype else psi.to(dtype)
 
     def _bounded(self, interaction: Tensor) -> Tensor:
         bound = self.bound

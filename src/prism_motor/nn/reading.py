@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import torch
@@ -105,6 +105,28 @@ def strongest_products(
             ]
     found.sort(key=lambda entry: -entry.strength)
     return found if top is None else found[:top]
+
+
+def strongest_pairs(
+    weight: Tensor,
+    gate: Tensor,
+    factors: tuple[int, int],
+    names: Sequence[str] | None,
+    top: int | None,
+    input_scale: Tensor | Sequence[float] | None,
+) -> list[Interaction]:
+    """List the products of just two affine maps by strength.
+
+    Args:
+        weight: (2, out, in).
+        gate: (out,).
+        factors: What the two are called, counted from 1.
+        names: As in :func:`strongest_products`, as the rest.
+        top: How many to return, or ``None`` for all.
+        input_scale: Typical size of each input, or ``None`` for all equal.
+    """
+    found = strongest_products(weight, gate.unsqueeze(0), names, top, input_scale)
+    return [replace(one, factors=factors) for one in found]
 
 
 def frame_names(names: Sequence[str], frames: int, *, newest_last: bool = True) -> list[str]:

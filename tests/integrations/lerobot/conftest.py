@@ -6,6 +6,15 @@ import torch
 STATE, ACTION, ENV = "observation.state", "action", "observation.environment_state"
 CAMERAS = ("observation.images.front", "observation.images.wrist")
 SMALL = {"down_dims": (16, 32), "n_groups": 4, "num_inference_steps": 2, "device": "cpu"}
+# What LeRobot 0.4 had by default; 0.6 has other values.
+DEFAULTS = {
+    "horizon": 16,
+    "n_action_steps": 8,
+    "drop_n_last_frames": 7,
+    "pretrained_backbone_weights": None,
+    "use_group_norm": True,
+    "use_separate_rgb_encoder_per_camera": False,
+}
 
 
 def diffusion_features(kind="images", state=8):
@@ -40,7 +49,7 @@ def lerobot_config():
     from lerobot.policies.diffusion.configuration_diffusion import DiffusionConfig
 
     def make(kind="images", **fields):
-        return DiffusionConfig(**{**SMALL, **diffusion_features(kind), **fields})
+        return DiffusionConfig(**{**SMALL, **DEFAULTS, **diffusion_features(kind), **fields})
 
     return make
 

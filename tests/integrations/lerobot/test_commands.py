@@ -21,7 +21,7 @@ from lerobot.utils.import_utils import register_third_party_plugins
 
 from prism_motor.integrations.lerobot import PrismDiffusionPolicy, PrismSmolVLAPolicy
 from prism_motor.integrations.lerobot.checkpoints import CheckpointMismatchError
-from tests.integrations.lerobot.smolvlm import TINY, write_smolvlm
+from prism_motor.manipulation.smolvla.vlm import SIZES, write_vlm
 
 try:
     importlib.metadata.distribution("lerobot_policy_prism")
@@ -121,7 +121,7 @@ def test_diffusion_trains_reloads_and_resumes(dataset, tmp_path, train_here):
     groups = json.loads((saved.parent / "training_state/optimizer_param_groups.json").read_text())
     assert [group["weight_decay"] for group in groups] == [1e-6, 0.0]
 
-    # What lerobot-eval and lerobot-record do with --policy.path.
+    # What lerobot-eval and lerobot-rollout do with --policy.path.
     config = PreTrainedConfig.from_pretrained(saved)
     config.pretrained_path = saved
     policy = make_policy(config, ds_meta=LeRobotDataset(REPOSITORY, root=dataset).meta)
@@ -140,12 +140,12 @@ def test_diffusion_trains_reloads_and_resumes(dataset, tmp_path, train_here):
 
     train_here(f"--config_path={saved / 'train_config.json'}", "--resume=true", "--steps=3")
     step = output / "checkpoints" / "last" / "training_state" / "training_step.json"
-    assert json.loads(step.read_text()) == {"step": 3}
+    assert json.loads(step.read_text())["step"] == 3
 
 
 @pytest.mark.slow
 def test_smolvla_trains_and_reloads(dataset, tmp_path, train_here):
-    vlm = write_smolvlm(tmp_path / "vlm", TINY)
+    vlm = write_vlm(tmp_path / "vlm", SIZES["random-tiny"])
     output = tmp_path / "run"
     train_here(
         *arguments(

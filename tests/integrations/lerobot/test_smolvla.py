@@ -12,14 +12,15 @@ from lerobot.policies.smolvla.modeling_smolvla import SmolVLAPolicy
 
 from prism_motor.integrations.lerobot import PrismSmolVLAConfig, PrismSmolVLAPolicy
 from prism_motor.integrations.lerobot.checkpoints import CheckpointMismatchError
-from tests.integrations.lerobot.smolvlm import PAPER, TINY, write_smolvlm
+from prism_motor.manipulation.smolvla.config import PAPER_VLM
+from prism_motor.manipulation.smolvla.vlm import SIZES, write_vlm
 
 STATE, CAMERA, TASK = "observation.state", "observation.images.front", "push the red block"
 
 
 @pytest.fixture(scope="module")
 def tiny_vlm(tmp_path_factory):
-    return str(write_smolvlm(tmp_path_factory.mktemp("smolvlm"), TINY))
+    return str(write_vlm(tmp_path_factory.mktemp("smolvlm"), SIZES["random-tiny"]))
 
 
 @pytest.fixture
@@ -200,7 +201,7 @@ def test_round_trip_and_refusals(fields, batch, tmp_path):
 
 
 def test_whole_policy_has_the_parameters_of_the_paper(fields, tmp_path):
-    fields |= {"vlm_model_name": str(write_smolvlm(tmp_path, PAPER)), "num_vlm_layers": 16}
+    fields |= {"vlm_model_name": str(write_vlm(tmp_path, SIZES[PAPER_VLM])), "num_vlm_layers": 16}
     counts = {}
     for name, arm in {
         "linear": {"conditioner": "linear"},

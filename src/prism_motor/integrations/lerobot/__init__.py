@@ -1,4 +1,4 @@
-"""PRISM in LeRobot 0.4: ``prism_diffusion`` and ``prism_smolvla``, next to LeRobot's own policies.
+"""PRISM in LeRobot 0.4 to 0.6: ``prism_diffusion`` and ``prism_smolvla``, next to its own policies.
 
 Only the proprioceptive pathway differs from LeRobot's policies; with ``conditioner="linear"``
 nothing does. The distribution ``lerobot_policy_prism`` lets LeRobot's commands find them

@@ -22,8 +22,8 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
 
     The conditioner maps the flattened state history (``n_obs_steps`` x state size) to a vector of
     the same size that takes its place in the global condition. Its defaults are the paper's: with
-    two steps of eight coordinates it has 79,408 parameters. U-Net, image encoder and the number of
-    inference steps keep LeRobot's defaults.
+    two steps of eight coordinates it has 79,408 parameters. Everything else keeps the defaults of
+    LeRobot 0.4 under every version: 0.6 changed some, and an arm must not change with them.
 
     The optimiser is AdamW for every conditioner (the paper's; LeRobot's preset is Adam).
     """
@@ -31,6 +31,13 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
     prism_latent: int | None = 256
     input_norm: str | None = "layer"
     latent_norm: str | None = "layer"
+
+    horizon: int = 16
+    n_action_steps: int = 8
+    drop_n_last_frames: int = 7
+    pretrained_backbone_weights: str | None = None
+    use_group_norm: bool = True
+    use_separate_rgb_encoder_per_camera: bool = False
 
     image_encoder: str = "resnet"
     """``resnet``: LeRobot's; ``small``: three convolutions, for small images on a CPU."""
