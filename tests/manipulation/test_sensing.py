@@ -53,6 +53,29 @@ def test_hidden_groups_and_larger_images(scene):
     visual.close()
 
 
+def test_the_stock_renderer_keeps_what_the_fast_one_leaves_out(scene):
+    model, data = scene
+    samples = model.vis.quality.offsamples
+    stock = CameraRenderer(model, 48, renderer="stock")
+    assert model.vis.quality.offsamples == samples > 0
+    slow = stock.render(data, "far", 48)
+    stock.close()
+    fast = CameraRenderer(model, 48)
+    assert model.vis.quality.offsamples == 0
+    quick = fast.render(data, "far", 48)
+    fast.close()
+    # Edges are mixtures of colours where pixels are sampled more than once.
+    colours = [len(np.unique(image.reshape(-1, 3), axis=0)) for image in (slow, quick)]
+    assert colours[0] > colours[1]
+
+
+def test_images_are_scaled_by_the_mean_of_their_pixels():
+    image = np.random.default_rng(0).integers(0, 256, (12, 12, 3), dtype=np.uint8)
+    means = image.reshape(4, 3, 4, 3, 3).mean((1, 3))
+    np.testing.assert_allclose(sensing.scale(image, 4), means, atol=1.0)
+    assert sensing.scale(image, 12) is image
+
+
 def test_a_backend_that_does_not_work_is_named(scene, monkeypatch):
     monkeypatch.setattr(sensing, "find_backend", lambda: "nothing")
     with pytest.raises(RenderingError, match=r"MUJOCO_GL=nothing.*Unset it"):

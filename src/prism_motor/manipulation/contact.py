@@ -115,6 +115,11 @@ def impulse(force: Array, dt: float) -> float:
     return float(force.sum() * dt)
 
 
+def accumulated_impulse(force: Array, dt: float) -> Array:
+    """Return ``sum_{s<=t} F_s dt`` since the start of the episode, N s: (T,) -> (T,)."""
+    return force.cumsum() * dt
+
+
 def contact_power(force: Array, velocity: Array) -> Array:
     """Return ``F_t |v_t|`` of every step, W: (T,), (T, 3) -> (T,).
 

@@ -11,7 +11,7 @@ import torch
 
 from prism_motor.manipulation.compliance import ComplianceCorrector, find_compliance
 from prism_motor.manipulation.data import environment_of
-from prism_motor.manipulation.diffusion.policy import HandlingPolicy, PolicyActor, load_policy
+from prism_motor.manipulation.policy import HandlingPolicy, check_fit, load_policy
 from prism_motor.manipulation.rollout import HandlingOutcome, find_perturbation, run_episode
 from prism_motor.runs.atomic import atomic_file
 from prism_motor.runs.layout import EVALUATIONS, VIDEOS
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from prism_motor.manipulation import workers as pool
     from prism_motor.manipulation.config import HandlingEvaluation
     from prism_motor.manipulation.environment import Environment, Image
+    from prism_motor.manipulation.tasks import Task
 
 SEEDS_APART = 1000
 """Number of initial states reserved per evaluation seed."""
@@ -29,8 +30,12 @@ SEEDS_APART = 1000
 class HandlingEpisode(HandlingOutcome):
     """One evaluated episode."""
 
-    KEY: ClassVar = ("initial_state",)
+    KEY: ClassVar = ("suite", "task", "initial_state")
 
+    suite: str
+    """Suite of its task."""
+    task: str
+    """Name of its task."""
     initial_state: int
     """Which of the task's fixed initial states it started from."""
 
@@ -45,14 +50,48 @@ class EpisodeFiles:
     """Name of the evaluation."""
     step: int
     """Number of updates the policy was trained for."""
+    several: bool = False
+    """Whether the policy has several tasks, which are part of the names."""
 
-    def trace(self, state: int) -> Path:
-        """Return the file for forces and motion from an initial state."""
-        return self.run / EVALUATIONS / f"{self.name}.traces" / f"{self.step}-{state:03d}.npz"
+    def trace(self, task: Task, state: int) -> Path:
+        """Return the file for forces and motion from an initial state of a task."""
+        folder = self.run / EVALUATIONS / f"{self.name}.traces"
+        return folder / f"{self.step}-{self._episode(task, state)}.npz"
 
-    def video(self, state: int) -> Path:
-        """Return the file for the video from an initial state."""
-        return self.run / VIDEOS / f"{self.step:08d}-{self.name}-{state:03d}.mp4"
+    def video(self, task: Task, state: int) -> Path:
+        """Return the file for the video from an initial state of a task."""
+        episode = self._episode(task, state)
+        return self.run / VIDEOS / f"{self.step:08d}-{self.name}-{episode}.mp4"
+
+    def _episode(self, task: Task, state: int) -> str:
+        return f"{task.suite}-{task.index}-{state:03d}" if self.several else f"{state:03d}"
+
+
+class Scenes:
+    """The environments of a policy's tasks, one at a time, because each takes memory.
+
+    Args:
+        policy: The policy.
+        stiffness: Kp of the arm's controller; default: the suite's.
+    """
+
+    def __init__(self, policy: HandlingPolicy, stiffness: float | None) -> None:
+        self._policy, self._stiffness = policy, stiffness
+        self._open: Environment | None = None
+
+    def of(self, task: Task) -> Environment:
+        """Return the environment of a task."""
+        if self._open is None or self._open.task.key != task.key:
+            self.close()
+            self._open = environment_of(self._policy.config, self._stiffness, task)
+            check_fit(self._policy, self._open)
+        return self._open
+
+    def close(self) -> None:
+        """Free the simulator."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
 
 class EpisodeRunner:
@@ -60,7 +99,7 @@ class EpisodeRunner:
 
     Args:
         policy: The policy.
-        environment: The environment.
+        scenes: The environments of its tasks.
         condition: Name of a perturbation.
         seed: Evaluation seed.
         evaluation: How episodes are run, and what is written besides their measures.
@@ -70,7 +109,7 @@ class EpisodeRunner:
     def __init__(
         self,
         policy: HandlingPolicy,
-        environment: Environment,
+        scenes: Scenes,
         *,
         condition: str,
         seed: int,
@@ -78,20 +117,21 @@ class EpisodeRunner:
         files: EpisodeFiles,
     ) -> None:
         torch.set_num_threads(evaluation.threads)
-        self.actor, self.environment = PolicyActor(policy), environment
+        self.policy, self.scenes = policy, scenes
         self.perturbation, self.seed = find_perturbation(condition), seed
         self.evaluation, self.files = evaluation, files
         self.corrector = find_corrector(evaluation.corrector)
 
     def __call__(self, episode: pool.EpisodeJob) -> HandlingEpisode:
         """Run from one initial state; traces and videos are written here."""
-        state = episode.initial_state
+        task, state = episode.task, episode.initial_state
         assert state is not None
+        environment = self.scenes.of(task)
         images: list[Image] = []
         recorded = state < self.evaluation.videos
         outcome, trace = run_episode(
-            self.environment,
-            self.actor,
+            environment,
+            self.policy.acting_on(task),
             initial_state=state,
             seed=SEEDS_APART * self.seed + state,
             perturbation=self.perturbation,
@@ -100,10 +140,12 @@ class EpisodeRunner:
             on_frame=images.append if recorded else None,
         )
         if self.evaluation.traces:
-            _write_arrays(self.files.trace(state), asdict(trace))
+            _write_arrays(self.files.trace(task, state), asdict(trace))
         if recorded:
-            _write_video(self.files.video(state), images, self.environment.control_seconds)
-        return HandlingEpisode(**asdict(outcome), initial_state=state)
+            _write_video(self.files.video(task, state), images, environment.control_seconds)
+        return HandlingEpisode(
+            **asdict(outcome), suite=task.suite, task=task.name, initial_state=state
+        )
 
 
 def find_corrector(name: str) -> ComplianceCorrector | None:
@@ -113,9 +155,8 @@ def find_corrector(name: str) -> ComplianceCorrector | None:
 
 def load_runner(path: Path, step: int, **options: Any) -> EpisodeRunner:
     """Make a runner in a worker process."""
-    policy = load_policy(path, step)
-    scene = environment_of(policy.config, options["evaluation"].stiffness)
-    return EpisodeRunner(policy, scene, **options)
+    policy = load_policy(path, step).to(options["evaluation"].device or "cpu")
+    return EpisodeRunner(policy, Scenes(policy, options["evaluation"].stiffness), **options)
 
 
 def _write_video(file: Path, images: list[Image], seconds: float) -> None:

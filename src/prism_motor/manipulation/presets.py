@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prism_motor._checks import check_choice
 from prism_motor._registry import Registry
+from prism_motor.manipulation.backbones import BACKBONES
 from prism_motor.manipulation.config import (
     ConditionerConfig,
+    HandlingEvaluation,
+    HandlingTask,
     ManipulationConfig,
     NetworkConfig,
     OptimiserConfig,
+    PolicyNetwork,
 )
+from prism_motor.manipulation.smolvla.config import SmolVLANetworkConfig
 from prism_motor.runs.configs import ConfigError, apply_overrides, flatten
 
 ARMS: dict[str, ConditionerConfig] = {
@@ -22,7 +27,7 @@ ARMS: dict[str, ConditionerConfig] = {
     "mlp-large": ConditionerConfig(kind="mlp", mlp_size="large"),
     "prism": ConditionerConfig(kind="prism"),
 }
-"""Conditioner of the state history by arm."""
+"""Conditioner of the state by arm."""
 
 _NAMES = ("kind", "preset", "arm", "seed", "conditioner.kind", "conditioner.mlp_size")
 
@@ -31,7 +36,7 @@ _NAMES = ("kind", "preset", "arm", "seed", "conditioner.kind", "conditioner.mlp_
 class HandlingPreset:
     """Settings of a preset, the same for every arm."""
 
-    network: NetworkConfig
+    network: PolicyNetwork
     """The policy."""
     optimiser: OptimiserConfig
     """The learner."""
@@ -41,17 +46,33 @@ class HandlingPreset:
     """Updates."""
     checkpoint_every: int
     """Updates between checkpoints."""
+    reported: int | None = None
+    """Update whose checkpoint is evaluated; default: the last."""
+    latent: int | None = 256
+    """Width of prism's interaction stage; none: that of its output."""
+    task: HandlingTask = field(default_factory=HandlingTask)
+    """What is learned."""
+    demos: str = ""
+    """The demonstrations."""
+    seed: int = 1
+    """Training seed."""
+    rollouts: int = HandlingEvaluation.episodes
+    """Episodes per task in an evaluation."""
 
+
+_SMOLVLA = OptimiserConfig(weight_decay=1e-10, betas=(0.9, 0.95), last_rate=2.5e-6)
+"""What LeRobot trains SmolVLA with, unless the paper says otherwise."""
 
 PRESETS: Registry[HandlingPreset] = Registry(
     "preset",
     {
         "paper": HandlingPreset(
-            network=NetworkConfig(),
+            network=NetworkConfig(renderer="stock"),
             optimiser=OptimiserConfig(),
             batch=64,
             updates=20_000,
             checkpoint_every=10_000,
+            rollouts=10,
         ),
         "laptop": HandlingPreset(
             network=NetworkConfig(image_size=64, encoder="small", widths=(64, 128, 256)),
@@ -66,6 +87,54 @@ PRESETS: Registry[HandlingPreset] = Registry(
             batch=64,
             updates=2_000,
             checkpoint_every=500,
+        ),
+        "smolvla-paper": HandlingPreset(
+            network=SmolVLANetworkConfig(renderer="stock"),
+            optimiser=replace(_SMOLVLA, warmup=100),
+            batch=64,
+            updates=100_000,
+            checkpoint_every=20_000,
+            reported=80_000,
+            latent=None,
+            task=HandlingTask(suite="libero", name="all"),
+            demos="HuggingFaceVLA/libero",
+            seed=1000,
+            rollouts=50,
+        ),
+        "smolvla-laptop": HandlingPreset(
+            network=SmolVLANetworkConfig(
+                vlm="random-laptop",
+                vlm_layers=4,
+                image_size=64,
+                encoder_size=64,
+                horizon=16,
+                action_steps=8,
+            ),
+            optimiser=replace(_SMOLVLA, learning_rate=5e-4, warmup=200),
+            batch=32,
+            updates=10_000,
+            checkpoint_every=1_000,
+            latent=None,
+            task=HandlingTask(suite="libero_goal", name="7+0"),
+            demos="demos",
+        ),
+        "smolvla-tiny": HandlingPreset(
+            network=SmolVLANetworkConfig(
+                vlm="random-tiny",
+                vlm_layers=2,
+                image_size=32,
+                encoder_size=32,
+                horizon=8,
+                action_steps=8,
+                inference_steps=2,
+            ),
+            optimiser=replace(_SMOLVLA, learning_rate=1e-3, warmup=2),
+            batch=4,
+            updates=6,
+            checkpoint_every=3,
+            latent=None,
+            task=HandlingTask(suite="libero_goal", name="7+0"),
+            demos="demos",
         ),
     },
 )
@@ -100,12 +169,35 @@ def make_config(
     config = ManipulationConfig(
         preset=preset,
         arm=name or arm,
-        conditioner=ARMS[arm],
+        task=settings.task,
+        demos=settings.demos,
+        conditioner=replace(ARMS[arm], latent=settings.latent),
         network=settings.network,
         optimiser=settings.optimiser,
         batch=settings.batch,
         updates=settings.updates,
+        reported=settings.reported,
         seed=seed,
         checkpoint_every=settings.checkpoint_every,
     )
     return apply_overrides(config, changes)
+
+
+def preset_of(backbone: str, preset: str | None) -> str:
+    """Return the full name of a backbone's preset: ``smolvla`` and ``paper`` are ``smolvla-paper``.
+
+    Args:
+        backbone: The backbone.
+        preset: A preset, with or without the backbone in front; default: one for a laptop.
+    """
+    check_choice("backbone", backbone, BACKBONES)
+    known = {
+        name: settings.network.backbone
+        for name, settings in PRESETS.items()
+        if settings.network.backbone == backbone
+    }
+    if preset in known:
+        return preset
+    names = {name.removeprefix(f"{backbone}-"): name for name in known}
+    default = "state" if "state" in names else "laptop"
+    return names[check_choice(f"preset of {backbone}", preset or default, names)]

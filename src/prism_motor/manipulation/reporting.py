@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from prism_motor.reporting import Execution, Quantity, ReportSpec
+from prism_motor.reporting import EVALUATED_BY, Execution, Place, Quantity, ReportSpec
 from prism_motor.statistics.claims import Measure
 
 if TYPE_CHECKING:
@@ -31,9 +31,16 @@ class HandlingReport(ReportSpec):
     )
     shows_episodes = True
     other_conditions = "perturbations"
-    free = (*ReportSpec.free, "device", "demos", "log_every")
+    free = (*ReportSpec.free, "demos", "log_every")
     network = "conditioner"
     usual: ClassVar = {"conditioner.degree": 2}
+    decisive_packages = ("lerobot",)
+    families: ClassVar = {
+        "libero_spatial": "Spatial",
+        "libero_object": "Object",
+        "libero_goal": "Goal",
+        "libero_10": "Long",
+    }
 
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)
@@ -54,23 +61,25 @@ class HandlingReport(ReportSpec):
         """Return the preset: tasks learned with the same one are also averaged."""
         return f"preset {config.preset}"
 
-    def family(self, config: ManipulationConfig) -> str:
-        """Return the suite."""
-        return config.task.suite
+    def place(self, config: ManipulationConfig, episode: Mapping[str, Any]) -> Place:
+        """Return suite and task by the episode's labels; a policy may know several."""
+        suite, task = episode.get("suite"), episode.get("task")
+        return Place(suite or config.task.suite, task or config.task.name)
 
     def caption(self, config: ManipulationConfig) -> str:
         """Return the caption of a run's video."""
         return f"{config.arm}, {config.preset}, {config.task.name}, seed {config.seed}"
 
     def execution(self, protocol: Mapping[str, Any]) -> Execution:
-        """Return the corrector and the stiffness of an evaluation."""
+        """Return corrector, stiffness and, if it was not prism, the program of an evaluation."""
         corrector, stiffness = protocol["corrector"], protocol.get("stiffness")
-        return Execution(
-            "" if corrector == "none" else corrector,
-            "" if stiffness is None else f"Kp {stiffness:g}",
-        )
+        settings = [] if stiffness is None else [f"Kp {stiffness:g}"]
+        settings += [protocol[EVALUATED_BY]] if EVALUATED_BY in protocol else []
+        return Execution("" if corrector == "none" else corrector, ", ".join(settings))
 
     def scope(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
-        """Describe which initial states were evaluated."""
+        """Describe which initial states were evaluated, of how many tasks."""
         states = sorted(row.get("initial_state", -1) for row in episodes)
-        return f"{len(states)} initial states ({states[0]} to {states[-1]})"
+        tasks = len({(row.get("suite"), row.get("task")) for row in episodes})
+        of_tasks = f" of {tasks} tasks" if tasks > 1 else ""
+        return f"{len(states)} initial states ({states[0]} to {states[-1]}){of_tasks}"

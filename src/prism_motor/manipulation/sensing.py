@@ -16,31 +16,39 @@ from prism_motor.sim.scene import import_mujoco
 if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Array, Image
 
+RENDERERS = ("fast", "stock")
+"""How images are drawn: without what costs most, or as the suite's own renderer draws them."""
+
 _UNDRAWN = 5
 """A geometry group that is not rendered."""
 
 
 class CameraRenderer:
-    """Renders a compiled model from its cameras, without multisampling, shadows or reflections.
+    """Renders a compiled model from its cameras.
 
-    Without a GPU, rendering time grows with the number of faces, so geometry outside of a camera's
-    view is left out.
+    The ``fast`` renderer leaves out multisampling, shadows and reflections, and geometry outside of
+    a camera's view: without a GPU, rendering time grows with the number of faces.
 
     Args:
         model: The compiled ``mjModel``.
         size: Side of the square images, pixels; larger ones can be rendered too.
         hidden: Geometry groups that are not rendered.
+        renderer: One of :data:`RENDERERS`.
     """
 
-    def __init__(self, model: Any, size: int, hidden: Sequence[int] = ()) -> None:
+    def __init__(
+        self, model: Any, size: int, hidden: Sequence[int] = (), renderer: str = "fast"
+    ) -> None:
         mujoco = import_mujoco()
-        model.vis.quality.offsamples = 0
+        self._fast = renderer == "fast"
+        if self._fast:
+            model.vis.quality.offsamples = 0
         model.vis.global_.offwidth, model.vis.global_.offheight = size, size
         self._canvas = _Canvas(model, size)
         atexit.register(self._canvas.free)  # registered after EGL's handler, so runs before it
         self._scene = mujoco.MjvScene(model, maxgeom=2000)
         for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
-            self._scene.flags[flag.value] = False
+            self._scene.flags[flag.value] &= not self._fast
         self._option = mujoco.MjvOption()
         self._option.geomgroup[list(hidden)] = 0
         self._camera = mujoco.MjvCamera()
@@ -56,7 +64,9 @@ class CameraRenderer:
             mujoco.mjr_resizeOffscreen(size, size, self._canvas.renderer)
             self._largest = size
         self._camera.fixedcamid = self._model.camera(camera).id
-        self._model.geom_group[_outside(self._model, data, self._camera.fixedcamid)] = _UNDRAWN
+        if self._fast:
+            outside = _outside(self._model, data, self._camera.fixedcamid)
+            self._model.geom_group[outside] = _UNDRAWN
         mujoco.mjv_updateScene(
             self._model, data, self._option, None, self._camera,
             mujoco.mjtCatBit.mjCAT_ALL.value, self._scene,
@@ -93,6 +103,16 @@ class _Canvas:
         self.context.make_current()
         self.renderer.free()
         self.renderer = self.context = None  # the context frees itself with its last reference
+
+
+def scale(image: Image, size: int) -> Image:
+    """Return a square image at another size, each pixel the mean of those it covers."""
+    from PIL import Image as Picture
+
+    if image.shape[:2] == (size, size):
+        return image
+    scaled = Picture.fromarray(image).resize((size, size), Picture.Resampling.BOX)
+    return np.asarray(scaled)
 
 
 def _outside(model: Any, data: Any, camera: int) -> NDArray[np.bool_]:

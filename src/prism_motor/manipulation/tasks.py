@@ -56,6 +56,8 @@ class Suite:
     """Default cameras of policies."""
     options: tuple[str, ...] = ()
     """Additional keywords that its environments accept, e.g. ``stiffness``."""
+    check_ready: Callable[[], None] = lambda: None
+    """Raises if its environments cannot be made on this machine."""
 
     def check_options(self, **options: Any) -> dict[str, Any]:
         """Return the options that are not ``None``; raise for those that the suite lacks."""
@@ -82,6 +84,12 @@ SUITES: Registry[Suite] = Registry(
     },
 )
 """All suites by name."""
+
+GROUPS = {"libero": ("libero_spatial", "libero_object", "libero_goal", "libero_10")}
+"""Suites that one policy may learn together, by the name of the group."""
+
+ALL, AND = "all", "+"
+"""Every task of a suite, and what separates several of them: ``7+8``."""
 
 
 def register_suite(suite: Suite) -> Suite:
@@ -114,6 +122,36 @@ def find_task(suite: str, task: str | int) -> Task:
         raise InputError(f"{suite} has tasks 0 to {len(tasks) - 1}, got {task}.")
     names = [one.name for one in tasks]
     return tasks[names.index(check_choice(f"task of {suite}", task, names))]
+
+
+def find_tasks(suite: str, name: str) -> tuple[Task, ...]:
+    """Return all tasks that a run learns.
+
+    Args:
+        suite: A suite, or one of :data:`GROUPS`.
+        name: A task's name or number, several of them (``7+8``) or ``all``; of a group only that.
+    """
+    if suite in GROUPS:
+        if name != ALL:
+            raise InputError(
+                f"{suite} stands for {', '.join(GROUPS[suite])} and has no task {name!r}: write "
+                f"{ALL}, or choose one of these suites."
+            )
+        return tuple(task for one in GROUPS[suite] for task in list_tasks(one))
+    if name == ALL:
+        return list_tasks(suite)
+    found = tuple(find_task(suite, part) for part in str(name).split(AND))
+    if len({*found}) < len(found):
+        raise InputError(f"task.name: {name} has a task of {suite} twice; give each once.")
+    return found
+
+
+def tasks_name(suite: str, name: str) -> str:
+    """Return the one way to write what :func:`find_tasks` takes: a name, numbers or ``all``."""
+    found = find_tasks(suite, name)
+    if len(found) == 1:
+        return found[0].name
+    return ALL if name == ALL else AND.join(str(task.index) for task in found)
 
 
 def dataset_name(suite: str, task: str) -> str:

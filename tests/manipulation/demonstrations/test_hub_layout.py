@@ -1,13 +1,18 @@
 """The public LIBERO demonstrations hold forty tasks in LeRobot's names; one task is read."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 
+from prism_motor.manipulation.data import drawn_as
 from prism_motor.manipulation.demonstrations.cache import DemonstrationsError, load_demonstrations
+from prism_motor.manipulation.demonstrations.images import join_images
+from prism_motor.manipulation.presets import make_config
 from prism_motor.manipulation.tasks import Task
 
 STOVE, BOWL = "turn on the stove", "put the bowl on the plate"
@@ -23,6 +28,7 @@ def hub(tmp_path_factory):
     dataset = LeRobotDataset.create(
         repo_id="local/libero",
         root=folder,
+        robot_type="panda",
         fps=10,
         features={
             "observation.images.image": image,
@@ -58,6 +64,7 @@ def scene(instruction, **changes):
         "object_names": ("x",),
         "cameras": ("agentview", "robot0_eye_in_hand"),
         "image_size": 12,
+        "control_seconds": 0.05,
     }
     return SimpleNamespace(**{**known, **changes})
 
@@ -77,6 +84,28 @@ def test_only_episodes_with_the_instruction_are_read(hub):
     assert second[:, 2, 0, 0].tolist() == [100 + value for value in values]
 
 
+def test_images_of_the_hub_were_drawn_by_the_stock_renderer(hub):
+    pytest.importorskip("libero", reason="LIBERO is not installed")
+
+    def drawn(preset, **network):
+        cameras = ("agentview", "robot0_eye_in_hand")
+        config = make_config(preset, "prism", overrides={"task.suite": "libero_goal"})
+        task = replace(config.task, name="turn_on_the_stove", cameras=cameras)
+        chosen = replace(config.network, **network)
+        return drawn_as(replace(config, task=task, demos=str(hub), network=chosen))
+
+    assert drawn("paper") == 24  # as they are there, whatever size the policy sees
+    assert drawn("paper", image_size=24) == 0
+    assert drawn("state") == 0  # sees no images
+    with pytest.raises(
+        DemonstrationsError,
+        match=r"drawn by libero_goal's own renderer \(stock\).*network.renderer fast. Add "
+        r"--network.renderer stock",
+    ):
+        drawn("laptop")
+    assert drawn("laptop", renderer="stock") == 24
+
+
 def test_what_the_hub_does_not_have_is_said(hub):
     with pytest.raises(DemonstrationsError, match=r"'open the drawer'; it has: put the bowl.*"):
         load_demonstrations(hub, scene("open the drawer"), images=True, objects=False)
@@ -85,3 +114,29 @@ def test_what_the_hub_does_not_have_is_said(hub):
     wider = scene(STOVE, state_names=tuple("abcdefghi"))
     with pytest.raises(DemonstrationsError, match=r"observation\.state .* \[8\].* has 9 values"):
         load_demonstrations(hub, wider, images=True, objects=False)
+
+
+def test_several_tasks_are_read_with_their_instructions(hub, monkeypatch):
+    tasks = [scene(text).task for text in (BOWL, STOVE)]
+    options = {"images": True, "objects": False, "tasks": tasks}
+    read = load_demonstrations(hub, scene(BOWL), **options)
+    assert read.ends.tolist() == [4, 9, 15]  # in the order of the dataset
+    assert read.instructions == (STOVE, BOWL, STOVE)
+    few = load_demonstrations(hub, scene(BOWL), **options, episodes=1)
+    assert few.instructions == (STOVE, BOWL)
+    with pytest.raises(DemonstrationsError, match="has 1 demonstration of put_the_bowl_on_the"):
+        load_demonstrations(hub, scene(BOWL), **options, episodes=2)
+    # Images that do not fit into memory are the same, decoded when they are asked for.
+    monkeypatch.setattr("prism_motor.manipulation.demonstrations.cache.MOST_BYTES", 0)
+    stored = load_demonstrations(hub, scene(BOWL), **options)
+    chosen = torch.tensor([[0, 14], [5, 5]])
+    for key, images in read.images.items():
+        assert not isinstance(stored.images[key], torch.Tensor)
+        assert torch.equal(stored.images[key][chosen], images[chosen])
+        joined = join_images([stored.images[key], images])
+        assert torch.equal(joined[chosen + 15], images[chosen])
+
+
+def test_another_control_rate_is_refused(hub):
+    with pytest.raises(DemonstrationsError, match=r"has 10 steps per second.*libero_goal has 80"):
+        load_demonstrations(hub, scene(STOVE, control_seconds=0.0125), images=True, objects=False)

@@ -1,11 +1,18 @@
 import json
+from dataclasses import replace
 
 import pytest
+from numpy.testing import assert_array_equal
 
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
 from prism_motor.cli import main
+from prism_motor.domains import open_run
+from prism_motor.manipulation.config import NetworkConfig
+from prism_motor.manipulation.data import environment_of
+from prism_motor.manipulation.sensing import scale
+from prism_motor.manipulation.tasks import make_environment
 
 TINY = ("--network.widths", 8, 16, "--batch", 8, "--log-every", 2, "--threads", 1)
 TINY += ("--network.inference-steps", 2, "--conditioner.latent", 8)
@@ -81,6 +88,32 @@ def test_mistakes_are_reported_before_training(demos, tmp_path, capsys):
     assert "remove --processes" in message("--demos", demos, "--processes", 2)
     assert "no videos of training" in message("--demos", demos, "--video-every", 2)
     assert not (tmp_path / "run").exists()
+
+
+def test_policies_are_evaluated_with_the_renderer_of_their_demonstrations(tmp_path, capsys):
+    stock, out = tmp_path / "stock", tmp_path / "run"
+    task = ("--task", "reach-v3")
+    drawn = ("--episodes", 1, "--image-size", 24, "--renderer", "stock")
+    run("record", *task, *drawn, "--out", stock)
+    words = (*task, "--preset", "laptop", "--demos", stock, "--out", out, *TINY)
+    assert "drawn by metaworld's own renderer (stock), but this run would be evaluated with" in (
+        error_of(capsys, "train", "manipulation", *words)
+    )
+    assert not out.exists()
+    small = ("--network.image-size", 16, "--network.renderer", "stock")
+    run("train", "manipulation", *words, *small, "--updates", 1)
+    network = json.loads((out / "config.json").read_text())["network"]
+    assert (network["renderer"], network["drawn_size"]) == ("stock", 24)
+    _, _, config = open_run(out)
+    scene = environment_of(config)
+    seen = scene.reset(initial_state=0).images["corner2"]
+    scene.close()
+    plain = make_environment(scene.task, image_size=24, renderer="stock")
+    whole = plain.reset(initial_state=0).images["corner2"]
+    plain.close()
+    assert_array_equal(seen, scale(whole, 16))
+    # Runs from before the setting were drawn fast.
+    assert replace(config, network=NetworkConfig()).network.renderer == "fast"
 
 
 def test_former_names_of_flags_and_arms_still_do(demos, tmp_path, capsys):

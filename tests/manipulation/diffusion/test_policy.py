@@ -9,13 +9,9 @@ pytest.importorskip("lerobot", reason="LeRobot is not installed")
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
 
-from prism_motor.manipulation.diffusion.policy import (
-    PolicyActor,
-    check_fit,
-    export_policy,
-    load_policy,
-)
+from prism_motor.manipulation.diffusion.actor import DiffusionActor
 from prism_motor.manipulation.environment import Observation
+from prism_motor.manipulation.policy import check_fit, export_policy, load_policy
 from prism_motor.manipulation.tasks import find_task, make_environment
 from prism_motor.runs import RunError
 from prism_motor.train import session
@@ -55,7 +51,7 @@ def observations(count, images=False):
 @pytest.mark.parametrize("images", [False, True])
 def test_acting_equals_lerobots_select_action(tmp_path, images):
     policy = load_policy(make_run(tmp_path / "run", images))
-    actor = PolicyActor(policy)
+    actor = DiffusionActor(policy)
     actor.reset(5)
     policy.network.reset()
     for step, seen in enumerate(observations(20, images)):
@@ -73,7 +69,7 @@ def test_acting_equals_lerobots_select_action(tmp_path, images):
 
 
 def test_acting_leaves_the_random_numbers_of_others_alone(run):
-    actor = PolicyActor(load_policy(run))
+    actor = DiffusionActor(load_policy(run))
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)

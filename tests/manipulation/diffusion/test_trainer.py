@@ -11,8 +11,8 @@ pytest.importorskip("metaworld", reason="Meta-World is not installed")
 from prism_motor.domains import DOMAINS
 from prism_motor.locomotion.policy import load_policy as load_walker
 from prism_motor.manipulation.config import OptimiserConfig
-from prism_motor.manipulation.diffusion.policy import load_policy
-from prism_motor.manipulation.diffusion.trainer import HandlingTrainer
+from prism_motor.manipulation.policy import load_policy
+from prism_motor.manipulation.trainer import HandlingTrainer
 from prism_motor.runs import Run, RunError
 from prism_motor.train import session
 from prism_motor.train.distributed import Rank

@@ -20,7 +20,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from prism_motor._checks import InputError
+from prism_motor._checks import InputError, check_choice
 from prism_motor._ranges import Checked, Seed, between
 from prism_motor._workers import WorkerError
 from prism_motor.manipulation.demonstrations.dataset import ORIGIN, make_features, write_dataset
@@ -29,6 +29,7 @@ from prism_motor.manipulation.demonstrations.recording import (
     record_demonstration,
     save_demonstration,
 )
+from prism_motor.manipulation.sensing import RENDERERS
 from prism_motor.manipulation.tasks import Task, find_task, make_environment, make_expert
 from prism_motor.manipulation.workers import EpisodeJob, EpisodeResult, run_episodes
 from prism_motor.runs import collect_provenance
@@ -59,6 +60,8 @@ class CollectionConfig(Checked):
     image_size: Annotated[int, between(0, 4096)] = 64
     """Side of the images, pixels; 0 records none, which is faster and enough for the preset
     state."""
+    renderer: str = "fast"
+    """How images are drawn: fast, or stock (by the suite's own renderer, for the preset paper)."""
     seed: Seed = 1
     """Seed of resets and noise."""
     hold: Annotated[int, between(0, 100_000)] = 8
@@ -66,6 +69,10 @@ class CollectionConfig(Checked):
     noise: Annotated[float, between(0, 100)] = 0.0
     """Standard deviation of noise on the executed actions of the hand; the actions are recorded
     without it, so that demonstrations show how to recover."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("renderer", self.renderer, RENDERERS)
 
     @property
     def most_attempts(self) -> int:
@@ -94,7 +101,7 @@ class DemonstrationCollection:
         file = self.folder / "collection.json"
         wanted = asdict(self.config)
         if file.is_file():
-            found = json.loads(file.read_text())
+            found = {"renderer": "fast", **json.loads(file.read_text())}
             if found != wanted:
                 raise InputError(
                     f"{self.folder} holds an unfinished collection with other settings: {found}. "
@@ -226,7 +233,8 @@ class AttemptRecorder:
 def _make_environment(task: Task, config: CollectionConfig) -> Environment:
     if config.image_size == 0:
         return make_environment(task, cameras=())
-    return make_environment(task, image_size=config.image_size)
+    renderer = None if config.renderer == "fast" else config.renderer  # all suites have that one
+    return make_environment(task, image_size=config.image_size, renderer=renderer)
 
 
 def _describe(out: Path) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from prism_motor._checks import InputError
 from prism_motor._ranges import Checked, Seed, between
-from prism_motor.manipulation.tasks import dataset_name
+from prism_motor.manipulation.tasks import dataset_name, find_suite, find_tasks
 from prism_motor.runs.configs import find_differences, flatten, to_flags
 from prism_motor.runs.layout import DEMOS
 
@@ -42,6 +42,8 @@ class DemonstrationPreparation:
     """Name of the task."""
     image_size: int
     """Side of the images, pixels; 0 for none."""
+    renderer: str
+    """How images are drawn."""
     wanted: DemonstrationSettings
     """Number of demonstrations, seed and noise."""
 
@@ -84,8 +86,10 @@ class DemonstrationPreparation:
                 f"{self.path} is in the way: it was not written by prism record."
             ) from error
         wanted = self._identity()
-        # Datasets from before the noise option do not mention it.
-        found = {"noise": 0.0} | {key: found.get(key) for key in wanted if key in found}
+        # Datasets from before these options do not mention them.
+        found = {"noise": 0.0, "renderer": "fast"} | {
+            key: found.get(key) for key in wanted if key in found
+        }
         if differences := find_differences(found, wanted):
             listed = "; ".join(
                 f"{key} is {was!r} there and {now!r} in the campaign"
@@ -117,6 +121,7 @@ class DemonstrationPreparation:
             "suite": self.suite,
             "task": self.task,
             "image_size": self.image_size,
+            "renderer": self.renderer,
             **asdict(self.wanted),
         }
 
@@ -138,27 +143,41 @@ def plan_demonstrations(
         if all(config.demos for config in arms):
             continue
         task = arms[0].task
+        if len(find_tasks(task.suite, task.name)) > 1:
+            raise InputError(
+                f"{variant or task.suite}: campaigns record demonstrations of one task, and "
+                f"{task.name} of {task.suite} are several. Record each with prism record, and name "
+                "their folder as demos."
+            )
+        image_size, renderer = _drawing(variant or task.name, arms)
         found[variant] = DemonstrationPreparation(
             path=folder / DEMOS / (variant or dataset_name(task.suite, task.name)),
             suite=task.suite,
             task=task.name,
-            image_size=_image_size(variant or task.name, arms),
+            image_size=image_size,
+            renderer=renderer,
             wanted=settings,
         )
     return found
 
 
-def _image_size(variant: str, arms: Sequence[ManipulationConfig]) -> int:
-    """Return the image size of the arms, which must be the same for all."""
-    networks = [config.network for config in arms]
-    sizes = {one.image_size if one.inputs == "images" else 0 for one in networks}
-    if len(sizes) > 1:
+def _drawing(variant: str, arms: Sequence[ManipulationConfig]) -> tuple[int, str]:
+    """Return size and renderer of the images, which must be the same for all arms."""
+    several = "renderer" in find_suite(arms[0].task.suite).options
+    ways = {
+        (network.image_size, network.renderer if several else "fast")
+        if network.inputs == "images"
+        else (0, "fast")
+        for network in (config.network for config in arms)
+    }
+    if len(ways) > 1:
+        listed = ", ".join(f"{size} pixels {renderer}" for size, renderer in sorted(ways))
         raise InputError(
-            f"The arms of {variant} use different image sizes ({sorted(sizes)}; 0: none), "
-            "so they cannot share demonstrations. Name existing demonstrations (demos), or "
-            "give all arms the same size."
+            f"The arms of {variant} use different images ({listed}; 0: none), so they cannot "
+            "share demonstrations. Name existing demonstrations (demos), or give all arms the "
+            "same size and renderer."
         )
-    return sizes.pop()
+    return ways.pop()
 
 
 def upgrade_campaign(data: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor._checks import check_choice
+from prism_motor._checks import check_choice, check_size
 from prism_motor._extras import missing_extra
 from prism_motor.manipulation.environment import (
     Array,
@@ -23,7 +23,7 @@ from prism_motor.manipulation.environment import (
     Observation,
     Physics,
 )
-from prism_motor.manipulation.sensing import CameraRenderer, contact_forces
+from prism_motor.manipulation.sensing import RENDERERS, CameraRenderer, contact_forces, scale
 from prism_motor.manipulation.tasks import Suite, Task
 from prism_motor.sim.scene import import_mujoco
 
@@ -70,6 +70,9 @@ class MetaWorldEnvironment(BasicEnvironment):
         cameras: Names of cameras of the scene.
         image_size: Side of the square images, pixels.
         seed: Default seed of resets.
+        renderer: ``fast``, or ``stock``: as MuJoCo draws by default.
+        drawn_size: Side of the images as they are drawn, before they are scaled to ``image_size``;
+            default: ``image_size``.
     """
 
     action_names: tuple[str, ...] = ("x", "y", "z", "gripper")
@@ -82,12 +85,16 @@ class MetaWorldEnvironment(BasicEnvironment):
         cameras: Sequence[str] = CAMERAS,
         image_size: int = 128,
         seed: int = 0,
+        renderer: str = "fast",
+        drawn_size: int | None = None,
     ) -> None:
         try:
             from metaworld.env_dict import ALL_V3_ENVIRONMENTS
         except ImportError as error:
             raise missing_extra("Meta-World", "manipulation", error) from error
         super().__init__(task, cameras=cameras, image_size=image_size, seed=seed)
+        self._kind = check_choice("renderer", renderer, RENDERERS)
+        self._drawn = check_size("MetaWorldEnvironment", "drawn_size", drawn_size or image_size)
         self._env: Any = ALL_V3_ENVIRONMENTS[task.name]()
         self._env.max_path_length = np.inf  # the horizon is enforced here, softly
         self._env._set_task_called = True
@@ -141,7 +148,10 @@ class MetaWorldEnvironment(BasicEnvironment):
         """Return the current observation, with images if requested."""
         data = self._env.data
         state = np.concatenate([self._raw[:4], data.qpos[self._qpos]]).astype(np.float32)
-        drawn = {camera: self._draw(camera, self.image_size) for camera in self.cameras * images}
+        drawn = {
+            camera: scale(self._draw(camera, self._drawn), self.image_size)
+            for camera in self.cameras * images
+        }
         return Observation(state, self._objects().astype(np.float32), drawn)
 
     def _objects(self) -> Array:
@@ -178,7 +188,8 @@ class MetaWorldEnvironment(BasicEnvironment):
 
     def _draw(self, camera: str, size: int) -> Image:
         if self._renderer is None:
-            self._renderer = CameraRenderer(self._env.model, max(size, self.image_size))
+            largest = max(size, self._drawn)
+            self._renderer = CameraRenderer(self._env.model, largest, renderer=self._kind)
         image = self._renderer.render(self._env.data, camera, size)
         return np.ascontiguousarray(image[::-1, ::-1] if camera in _UPSIDE_DOWN else image)
 
@@ -217,5 +228,6 @@ METAWORLD = Suite(
     environment=MetaWorldEnvironment,
     expert=MetaWorldExpert,
     cameras=CAMERAS,
+    options=("renderer", "drawn_size"),
 )
 """The suite; its arm is moved by a mocap body, so it has no stiffness."""

@@ -25,7 +25,10 @@ def turn_knob(sim):
 
 @pytest.fixture(scope="module")
 def lerobot(libero):
-    """States, images, simulator positions and successes of LeRobot's wrapper and processor."""
+    """States, images, simulator positions and successes of LeRobot's wrapper and processor.
+
+    Images are those of both cameras, as the processor gives them to policies.
+    """
     pytest.importorskip("lerobot", reason="lerobot is not installed")
     import torch
     from lerobot.processor.env_processor import LiberoProcessorStep
@@ -51,10 +54,13 @@ def lerobot(libero):
             part: {key: torch.from_numpy(np.array(value))[None] for key, value in values.items()}
             for part, values in seen["robot_state"].items()
         }
-        image = torch.from_numpy(seen["pixels"]["image"].copy()).permute(2, 0, 1)[None]
-        out = step.observation({"observation.robot_state": arm, "observation.images.image": image})
-        picture = out["observation.images.image"][0].permute(1, 2, 0).numpy()
-        return out["observation.state"][0].numpy(), picture
+        pixels = {
+            f"observation.images.{name}": torch.from_numpy(image.copy()).permute(2, 0, 1)[None]
+            for name, image in seen["pixels"].items()
+        }
+        out = step.observation({"observation.robot_state": arm, **pixels})
+        pictures = [out[name][0].permute(1, 2, 0).numpy() for name in pixels]
+        return out["observation.state"][0].numpy(), pictures
 
     seen, _ = wrapper.reset(seed=SEED)
     observed, positions, successes = [process(seen)], [], []
@@ -90,11 +96,31 @@ def test_same_states_and_successes_for_the_same_actions(lerobot):
     assert ours == [False] * TURNED + [True] * (len(ours) - TURNED)
     assert_allclose(states, [state for state, _ in observed], atol=1e-6)
     # Drawn without multisampling, shadows and reflections: alike, not equal.
-    for image, (_, theirs) in zip(images, observed, strict=True):
+    for image, (_, (theirs, _)) in zip(images, observed, strict=True):
         difference = np.abs(image.astype(int) - theirs.astype(int)).mean()
         mirrored = np.abs(image[:, ::-1].astype(int) - theirs.astype(int)).mean()
         assert difference < 12 < mirrored
     environment.close()
+
+
+def test_the_stock_renderer_draws_the_same_pixels(lerobot):
+    observed, *_ = lerobot
+    task = find_task("libero_goal", "turn_on_the_stove")
+    environment = make_environment(task, image_size=SIZE, renderer="stock")
+    smaller = make_environment(task, image_size=SIZE // 2, renderer="stock", drawn_size=SIZE)
+    scenes = (environment, smaller)
+    seen = [scene.reset(seed=SEED, initial_state=STATE) for scene in scenes]
+    for index, action in enumerate([*actions()[:4], None]):
+        for image, theirs in zip(seen[0].images.values(), observed[index][1], strict=True):
+            assert_array_equal(image, theirs)
+        # What is drawn at one size and seen at another is the mean of the pixels.
+        for image, half in zip(seen[0].images.values(), seen[1].images.values(), strict=True):
+            blocks = image.reshape(SIZE // 2, 2, SIZE // 2, 2, 3).mean((1, 3))
+            assert_allclose(half, blocks, atol=1.0)
+        if action is not None:
+            seen = [scene.step(action).observation for scene in scenes]
+    for scene in scenes:
+        scene.close()
 
 
 def test_horizons_are_the_same(lerobot):

@@ -18,7 +18,7 @@ from prism_motor.manipulation.environment import (
     Physics,
     Transition,
 )
-from prism_motor.manipulation.sensing import CameraRenderer, contact_forces
+from prism_motor.manipulation.sensing import RENDERERS, CameraRenderer, contact_forces, scale
 from prism_motor.manipulation.suites.libero.problem import (
     LiberoObjects,
     LiberoProblem,
@@ -65,6 +65,9 @@ class LiberoEnvironment(Environment):
         seed: Default seed of resets.
         stiffness: Kp of the controller, 1/s^2; its damping ratio is one. The hand moves at up to
             about 0.27 m/s with 150, and 0.17 m/s with 50.
+        renderer: ``fast``, or ``stock``: equal to LeRobot's wrapper to the pixel.
+        drawn_size: Side of the images as they are drawn, before they are scaled to ``image_size``;
+            default: ``image_size``.
     """
 
     action_names: tuple[str, ...] = ("x", "y", "z", "turn_x", "turn_y", "turn_z", "gripper")
@@ -88,6 +91,8 @@ class LiberoEnvironment(Environment):
         image_size: int = 128,
         seed: int = 0,
         stiffness: float = STIFFNESS,
+        renderer: str = "fast",
+        drawn_size: int | None = None,
     ) -> None:
         if not stiffness > 0:
             raise InputError(
@@ -96,6 +101,8 @@ class LiberoEnvironment(Environment):
         self.task = task
         self.stiffness = stiffness
         self.image_size = check_size("LiberoEnvironment", "image_size", image_size)
+        self._kind = check_choice("renderer", renderer, RENDERERS)
+        self._drawn = check_size("LiberoEnvironment", "drawn_size", drawn_size or image_size)
         self._problem = LiberoProblem(task, stiffness)
         self._model, self._data = self._problem.model, self._problem.data
         known = [self._model.camera(index).name for index in range(self._model.ncam)]
@@ -158,7 +165,9 @@ class LiberoEnvironment(Environment):
             data.qpos[self._fingers],
         ])  # fmt: skip
         drawn = {
-            camera: np.ascontiguousarray(self._draw(camera, self.image_size)[:, ::-1])
+            camera: scale(
+                np.ascontiguousarray(self._draw(camera, self._drawn)[:, ::-1]), self.image_size
+            )
             for camera in self.cameras * images
         }
         return Observation(state.astype(np.float32), self._objects.read().astype(np.float32), drawn)
@@ -205,8 +214,8 @@ class LiberoEnvironment(Environment):
 
     def _draw(self, camera: str, size: int) -> Image:
         if self._renderer is None:
-            largest = max(size, self.image_size)
-            self._renderer = CameraRenderer(self._model, largest, hidden=[_COLLISION])
+            largest = max(size, self._drawn)
+            self._renderer = CameraRenderer(self._model, largest, [_COLLISION], self._kind)
         return self._renderer.render(self._data, camera, size)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from prism_motor.manipulation.suites.libero.environment import CAMERAS, LiberoEnvironment
 from prism_motor.manipulation.suites.libero.package import package_folder
+from prism_motor.manipulation.suites.libero.preparation import ensure_prepared
 from prism_motor.manipulation.tasks import Suite, Task
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def _make_suite(name: str, horizon: int) -> Suite:
         environment=LiberoEnvironment,
         expert=_make_expert,
         cameras=CAMERAS,
-        options=("stiffness",),
+        options=("stiffness", "renderer", "drawn_size"),
+        check_ready=ensure_prepared,
     )
 
 

@@ -4,7 +4,7 @@ import torch
 from prism_motor.manipulation.config import NetworkConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations
 from prism_motor.manipulation.diffusion.network import SMALLEST_RANGE, measure_statistics
-from prism_motor.manipulation.diffusion.windows import TrainingWindows, draw_samples
+from prism_motor.manipulation.windows import TrainingWindows, draw_samples
 
 
 def numbered(lengths):

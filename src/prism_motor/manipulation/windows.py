@@ -10,7 +10,7 @@ from torch import Tensor
 from prism_motor.manipulation.demonstrations.dataset import ACTION
 
 if TYPE_CHECKING:
-    from prism_motor.manipulation.config import NetworkConfig
+    from prism_motor.manipulation.config import PolicyNetwork
     from prism_motor.manipulation.demonstrations.cache import Demonstrations
 
 
@@ -18,30 +18,35 @@ class TrainingWindows:
     """Every step of every demonstration as a sample, except the last few of an episode.
 
     A sample holds the observations up to its step and the actions starting at the first of them.
-    Beyond the ends of an episode, its first and last steps are repeated. As in LeRobot, no sample
-    starts at the last steps of an episode: more than half of its actions would be repetitions.
+    Beyond the ends of an episode, its first and last steps are repeated. How many of the last steps
+    of an episode start no sample is up to the network.
 
     Args:
         demonstrations: The data.
         network: How many observations and actions a sample has.
     """
 
-    def __init__(self, demonstrations: Demonstrations, network: NetworkConfig) -> None:
+    def __init__(self, demonstrations: Demonstrations, network: PolicyNetwork) -> None:
         self.demonstrations = demonstrations
         past = network.observation_steps - 1
         self._observed = torch.arange(-past, 1)
         self._acted = torch.arange(-past, network.horizon - past)
-        dropped = network.horizon - network.action_steps - past
+        dropped = network.dropped
         pairs = zip(demonstrations.starts.tolist(), demonstrations.ends.tolist(), strict=True)
         rows = [
-            (step, start, end - 1)
-            for start, end in pairs
+            (step, start, end - 1, episode)
+            for episode, (start, end) in enumerate(pairs)
             for step in range(start, max(start + 1, end - dropped))
         ]
-        self._steps, self._first, self._last = torch.tensor(rows).T
+        self._steps, self._first, self._last, self._episode = torch.tensor(rows).T
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    def instructions(self, samples: Tensor) -> list[str]:
+        """Return the instructions of samples by index."""
+        said = self.demonstrations.instructions
+        return [said[episode] for episode in self._episode[samples].tolist()]
 
     def batch(self, samples: Tensor) -> dict[str, Tensor]:
         """Return samples by index, with LeRobot's names; image values are in [0, 1]."""

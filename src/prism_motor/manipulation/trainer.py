@@ -9,13 +9,10 @@ import torch
 from torch import Tensor
 
 from prism_motor._checks import InputError
+from prism_motor.manipulation.backbones import BACKBONES
 from prism_motor.manipulation.demonstrations.dataset import ACTION, OBJECTS, STATE
-from prism_motor.manipulation.diffusion.network import (
-    make_policy,
-    make_processors,
-    measure_statistics,
-)
-from prism_motor.manipulation.diffusion.windows import TrainingWindows, draw_samples
+from prism_motor.manipulation.frozen import HASH, frozen_hash, load_weights, trained_weights
+from prism_motor.manipulation.windows import TrainingWindows, draw_samples
 from prism_motor.runs import RunError
 from prism_motor.train.finite import check
 from prism_motor.train.gradient import GradientTrainer
@@ -27,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class HandlingTrainer(GradientTrainer):
-    """Diffusion Policy on demonstrations; loss, optimiser and schedule are LeRobot's.
+    """A policy on demonstrations; loss, optimiser and schedule are LeRobot's.
 
     The samples of an update depend only on the seed and the update's number. Like LeRobot's
-    Diffusion Policy, this one keeps no moving average of its weights.
+    policies, this one keeps no moving average of its weights.
 
     Args:
         config: The run.
@@ -41,10 +38,13 @@ class HandlingTrainer(GradientTrainer):
         _check_sizes(config, demonstrations)
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)
-        policy = make_policy(config)
+        self.backbone = BACKBONES[config.backbone]
+        policy = self.backbone.make_policy(config, config.device)
         policy.train()
-        self.statistics = measure_statistics(demonstrations)
-        self.normalise, _ = make_processors(policy, self.statistics)
+        self.frozen_hash = frozen_hash(self.backbone, policy)
+        self.backbone.check_instructions(policy, demonstrations.instructions)
+        self.statistics = self.backbone.measure_statistics(demonstrations)
+        self.normalise, _ = self.backbone.make_processors(policy, self.statistics)
         settings = policy.config
         optimizer = settings.get_optimizer_preset().build(policy.get_optim_params())
         self.windows = TrainingWindows(demonstrations, config.network)
@@ -63,7 +63,10 @@ class HandlingTrainer(GradientTrainer):
         """Return the loss on the samples of the next update."""
         config = self.config
         samples = draw_samples(len(self.windows), config.batch, config.seed, self.updates)
-        batch = self.normalise(self.windows.batch(samples))
+        drawn: dict[str, Any] = self.windows.batch(samples)
+        if self.backbone.follows_instructions:
+            drawn["task"] = self.windows.instructions(samples)
+        batch = self.normalise(drawn)
         for name, values in batch.items():
             if isinstance(values, Tensor):
                 check(f"the input '{name}'", values)
@@ -79,7 +82,16 @@ class HandlingTrainer(GradientTrainer):
         tensors, plain = super()._state(random)
         for key, entries in self.statistics.items():
             tensors |= {f"statistics/{key}/{k}": v.clone() for k, v in entries.items()}
-        return tensors, {**plain, "data_sha256": self.data_hash}
+        plain |= {"data_sha256": self.data_hash}
+        return tensors, plain if self.frozen_hash is None else {**plain, HASH: self.frozen_hash}
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the weights without those that are never trained."""
+        return trained_weights(self.backbone, self.policy)
+
+    def load_weights(self, weights: dict[str, Tensor], plain: dict[str, Any]) -> None:
+        """Put saved weights back beside those that are never trained."""
+        load_weights(self.backbone, self.policy, weights, plain)
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """Continue from a saved state."""
@@ -107,10 +119,16 @@ def _check_sizes(config: ManipulationConfig, demonstrations: Demonstrations) -> 
 
 
 def _hash(demonstrations: Demonstrations) -> str:
-    """Return the SHA-256 of the training data."""
+    """Return the SHA-256 of the training data; of images that stay on disk, of some of them."""
     digest = hashlib.sha256()
-    columns = {**demonstrations.vectors, **demonstrations.images, "ends": demonstrations.ends}
+    images = {
+        name: values if isinstance(values, Tensor) else values[demonstrations.starts]
+        for name, values in demonstrations.images.items()
+    }
+    columns = {**demonstrations.vectors, **images, "ends": demonstrations.ends}
     for name, values in sorted(columns.items()):
         digest.update(f"{name} {tuple(values.shape)}\n".encode())
         digest.update(values.contiguous().numpy().tobytes())
+    if len({*demonstrations.instructions}) > 1:
+        digest.update("\n".join(demonstrations.instructions).encode())
     return digest.hexdigest()
