@@ -33,6 +33,30 @@ def test_heading_becomes_a_clipped_yaw_rate():
     torch.testing.assert_close(commands.values[:, 2], expected)
 
 
+def test_a_drawn_yaw_rate_stays_until_the_next_draw():
+    config = CommandConfig(yaw="rate")
+    commands = Commands(config, 20_000, torch.Generator().manual_seed(0))
+    commands.resample(torch.arange(20_000))
+    rates = commands.values[:, 2].clone()
+    assert -0.3 <= rates.min() < -0.29
+    assert 0.29 < rates.max() <= 0.3
+    assert rates.mean().item() == pytest.approx(0.0, abs=0.01)
+    commands.follow_heading(torch.full((20_000,), 2.0))
+    assert torch.equal(commands.values[:, 2], rates)
+    assert not commands.heading.any()
+    followed = make_commands()
+    assert torch.equal(commands.values[:, :2], followed.values[:, :2])  # the same draws
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"yaw": "rates"}, "heading, rate"), ({"yaw_rate": (0.3, -0.3)}, "yaw_rate must be")],
+)
+def test_bad_yaw_commands(changes, words):
+    with pytest.raises(ValueError, match=words):
+        CommandConfig(**changes)
+
+
 def test_resampling_some_keeps_the_others():
     commands = make_commands(10)
     before = commands.values.clone()

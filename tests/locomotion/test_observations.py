@@ -17,8 +17,10 @@ from prism_motor.locomotion.observations import (
     actor_names,
     frame_of,
     observation_size,
+    resolve_bypass,
 )
 from prism_motor.locomotion.tasks import TASKS
+from prism_motor.nn import ActorConfig, PrismActorConfig, build_actor
 from prism_motor.sim.robots import make_robot
 
 G1 = make_robot("g1")
@@ -85,3 +87,34 @@ def test_blocks_that_cannot_be():
     env = VelocityEnv(TASKS["laptop"], 2)
     with pytest.raises(InputError, match=r"'x' has 2 entries \(a, b\).*gave \(2, 1\)"):
         Frame((Block("x", ("a", "b"), ones),), VIEW, G1).check(env)
+
+
+def test_names_that_bypass_stand_for_their_entries_in_all_frames():
+    task = TASKS["g1"]
+    names = actor_names(task)
+    for given, expected in (
+        (("clock",), {"clock_sin", "clock_cos"}),
+        (("command",), {"command_forward", "command_sideways", "command_yaw"}),
+        (("planar_command", "base_euler"),
+         {"command_forward", "command_sideways", "roll", "pitch", "yaw"}),
+    ):  # fmt: skip
+        found = resolve_bypass(PrismActorConfig(bypass=given), task).bypass
+        assert {names[i].partition("[")[0] for i in found} == expected
+        assert len(found) == 15 * len(expected) == len(set(found))
+    plain = PrismActorConfig()
+    assert resolve_bypass(plain, task) is plain
+    assert resolve_bypass(ActorConfig(), task) == ActorConfig()
+
+
+@pytest.mark.parametrize("name", ["commands", "contact", 3])
+def test_unknown_names_that_bypass_list_the_blocks(name):
+    with pytest.raises(InputError, match=rf"{name!r}.*clock, planar_command, .*command") as caught:
+        resolve_bypass(PrismActorConfig(bypass=("clock", name)), TASKS["g1"])
+    assert "joint_position_from_reference" not in str(caught.value)  # the critic's
+
+
+def test_everything_cannot_bypass():
+    blocks = tuple(block.name for block in frame_of(TASKS["g1"]).actor_blocks)
+    resolved = resolve_bypass(PrismActorConfig(bypass=blocks), TASKS["g1"])
+    with pytest.raises(InputError, match="all 705 inputs"):
+        build_actor(resolved, 705, 12)

@@ -3,6 +3,7 @@
 import pytest
 
 from prism_motor.locomotion.domain import LOCOMOTION
+from prism_motor.locomotion.observations import resolve_bypass
 from prism_motor.locomotion.presets import (
     PRESETS,
     arm_names,
@@ -11,7 +12,7 @@ from prism_motor.locomotion.presets import (
     matched_actor,
     observation_size,
 )
-from prism_motor.nn import build_actor, count_parameters
+from prism_motor.nn import ACTORS, build_actor, count_parameters
 from prism_motor.runs import ConfigError, from_dict, to_dict
 
 
@@ -21,7 +22,9 @@ def count(config):
 
 def test_arms_are_the_actors_the_larger_mlp_and_a_matched_control_of_each():
     assert arm_names() == [
-        "mlp", "mlp-large", "mlp-matched", "mlp-matched-residual", "prism", "prism-residual",
+        "mlp", "mlp-large",
+        "mlp-matched", "mlp-matched-residual", "mlp-matched-residual-gated", "mlp-matched-after",
+        "prism", "prism-residual", "prism-residual-gated", "prism-after",
     ]  # fmt: skip
     assert [control_of(actor) for actor in ("prism", "prism-residual", "mine")] == [
         "mlp-matched", "mlp-matched-residual", "mlp-matched-mine",
@@ -32,7 +35,13 @@ def test_arms_are_the_actors_the_larger_mlp_and_a_matched_control_of_each():
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize(
-    ("arm", "control"), [("prism", "mlp-matched"), ("prism-residual", "mlp-matched-residual")]
+    ("arm", "control"),
+    [
+        ("prism", "mlp-matched"),
+        ("prism-residual", "mlp-matched-residual"),
+        ("prism-residual-gated", "mlp-matched-residual-gated"),
+        ("prism-after", "mlp-matched-after"),
+    ],
 )
 def test_a_control_has_the_parameters_of_what_it_matches(preset, arm, control):
     sizes = [count(make_config(preset, name)) for name in (arm, control)]
@@ -40,10 +49,26 @@ def test_a_control_has_the_parameters_of_what_it_matches(preset, arm, control):
     assert make_config(preset, control).actor.name == "mlp"
 
 
-def test_the_sizes_of_the_paper():
-    sizes = {arm: count(make_config("paper", arm)) for arm in ("mlp", "mlp-large", "prism")}
-    assert sizes == {"mlp": 527_244, "mlp-large": 922_092, "prism": 724_876}
-    assert count(make_config("paper", "prism", overrides={"actor.degree": 3})) == 905_868
+def test_the_fade_in_is_the_presets_where_an_actor_has_one():
+    fades = {arm: getattr(make_config("laptop", arm).actor, "warmup", None) for arm in ACTORS}
+    assert fades == {
+        "mlp": None, "prism": 0, "prism-residual": 150, "prism-residual-gated": 0,
+        "prism-after": 150,
+    }  # fmt: skip
+
+
+def test_a_control_is_matched_to_the_bypass_too():
+    overrides = {"actor.bypass": ["command", "clock"]}
+    prism, control = (
+        make_config("laptop", arm, overrides=overrides) for arm in ("prism", "mlp-matched")
+    )
+    assert prism.actor.bypass == ("command", "clock")  # what is saved
+    inputs, outputs = observation_size(prism.task)
+    resolved = resolve_bypass(prism.actor, prism.task)
+    size = count_parameters(build_actor(resolved, inputs, outputs))
+    # 25 inputs leave two factors of 96 and enter the trunk's first layer of 256.
+    assert size == count(make_config("laptop", "prism")) + 25 * (256 - 2 * 96)
+    assert count(control) == pytest.approx(size, rel=1e-3)
 
 
 def test_a_control_is_matched_to_the_overridden_task_and_actor():

@@ -5,14 +5,16 @@ import torch
 from rsl_rl.extensions import Symmetry
 
 from prism_motor.locomotion.mirror import augment
+from prism_motor.locomotion.ppo import make_actor
 from prism_motor.locomotion.presets import make_config
 from prism_motor.locomotion.trainer import WalkingTrainer
 from prism_motor.train.distributed import Rank
 from prism_motor.train.finite import NonFiniteTrainingError
 
 
-def small(arm="prism", **changes):
-    config = make_config("laptop", arm, seed=3)
+def small(arm="prism", preset="laptop", bypass=(), **changes):
+    overrides = {"actor.bypass": list(bypass)} if bypass else {}
+    config = make_config(preset, arm, seed=3, overrides=overrides)
     ppo = replace(config.ppo, steps=8, epochs=2, minibatches=2)
     return replace(config, ppo=ppo, envs=16, **changes)
 
@@ -25,10 +27,21 @@ def same(one, two):
     return one.keys() == two.keys() and all(torch.equal(one[k], two[k]) for k in one)
 
 
-@pytest.mark.parametrize("arm", ["mlp", "mlp-matched", "mlp-large", "prism", "prism-residual"])
+@pytest.mark.parametrize(
+    "arm",
+    [
+        "mlp",
+        "mlp-large",
+        "prism",
+        "prism-residual",
+        "prism-residual-gated",
+        "prism-after",
+        "bypass",
+    ],
+)
 @pytest.mark.parametrize("cut", [1, 2])
 def test_resume_is_bit_identical(arm, cut):
-    config = small(arm)
+    config = small("prism", bypass=("clock",)) if arm == "bypass" else small(arm)
     whole = WalkingTrainer(config)
     for i in range(4):
         whole.update()
@@ -58,6 +71,39 @@ def test_resume_keeps_the_adaptive_learning_rate_and_the_warmup():
     assert tensors["actor.encoder.warmup.count"].item() == 1
     resumed.update()
     assert same(weights(resumed), weights(whole))
+
+
+def test_gradients_are_clipped_together_as_in_the_original():
+    config = small("mlp", preset="paper")
+    norms = []
+
+    def measure(optimizer, *_):
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        norms.append(torch.stack([p.grad.norm() for p in parameters]).norm().item())
+
+    for together in (True, False):
+        norms.clear()
+        ppo = replace(config.ppo, clip_together=together, gradient_norm=0.01)
+        trainer = WalkingTrainer(replace(config, ppo=ppo))
+        trainer.ppo.optimizer.register_step_pre_hook(measure)
+        trainer.update()
+        limit = 0.01 if together else 0.01 * 2**0.5  # each of two networks reaches it
+        assert norms == pytest.approx([limit] * len(norms), rel=1e-3)
+
+
+def test_the_divergence_has_the_originals_offset():
+    """KL = sum log(s_new / s_old + 1e-5) + (s_old^2 + (m_old - m_new)^2) / (2 s_new^2) - 1/2."""
+    actor = make_actor(make_config("paper", "mlp"))
+    old, new = (
+        (torch.randn(5, 12, dtype=torch.double), 0.5 + torch.rand(5, 12, dtype=torch.double))
+        for _ in range(2)
+    )
+    square = old[1].square() + (old[0] - new[0]).square()
+    terms = torch.log(new[1] / old[1] + 1e-5) + square / (2 * new[1].square()) - 0.5
+    torch.testing.assert_close(actor.get_kl_divergence(old, new), terms.sum(-1))
+    assert (actor.get_kl_divergence(old, old) > 0).all()
+    exact = make_actor(make_config("g1", "mlp"))
+    assert not exact.get_kl_divergence(old, old).any()
 
 
 def test_seeds_decide_the_run():

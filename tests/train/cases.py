@@ -96,7 +96,7 @@ def patch_handling(patch: pytest.MonkeyPatch) -> None:
     from tests.manipulation.diffusion.conftest import demonstrations_of
 
     patch.setattr(data, "load_for", demonstrations_of)
-    patch.setattr(data, "find_task", lambda *task: replace(find_task(*task), horizon=10))
+    patch.setattr(data, "find_tasks", lambda *task: (replace(find_task(*task), horizon=10),))
 
 
 def make_power(arm: str = "prism", **changes: Any) -> Any:

@@ -190,3 +190,20 @@ def test_a_bug_in_one_process_is_a_bug_with_its_traceback(tmp_path):
     assert broken.stderr.count("RuntimeError: bolts everywhere") == 1
     assert "this is a bug in prism" in broken.stderr
     assert "prism info" in broken.stderr
+
+
+@pytest.mark.parametrize(("cuda", "backend"), [(True, "cpu:gloo,cuda:nccl"), (False, "gloo")])
+def test_gloo_moves_what_is_on_the_cpu_and_nccl_what_is_on_a_gpu(monkeypatch, cuda, backend):
+    joined = {}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(
+        torch.distributed, "init_process_group", lambda name, **rest: joined.update(rest, name=name)
+    )
+    distributed.connect(Rank(1, 2, 1))
+    assert joined == {"name": backend, "rank": 1, "world_size": 2}
+
+
+def test_torchrun_says_which_device_is_the_process_s_own(monkeypatch):
+    for name, value in (("RANK", "5"), ("WORLD_SIZE", "8"), ("LOCAL_RANK", "1")):
+        monkeypatch.setenv(name, value)
+    assert distributed.current_rank() == Rank(5, 8, local=1)

@@ -1,4 +1,4 @@
-"""Velocity commands: sampled planar velocity and a heading that turns into a yaw rate."""
+"""Velocity commands: sampled planar velocity, and a yaw rate, sampled or from a heading."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Commands:
 
     Attributes:
         values: (N, 3): forward, sideways (m/s) and yaw rate (rad/s), as the policy sees them.
-        heading: (N,) target heading, rad.
+        heading: (N,) target heading, rad; unused where the yaw rate is drawn.
     """
 
     def __init__(self, config: CommandConfig, num_envs: int, generator: torch.Generator) -> None:
@@ -26,19 +26,26 @@ class Commands:
         self.generator = generator
         self.values = torch.zeros(num_envs, 3)
         self.heading = torch.zeros(num_envs)
-        bounds = torch.tensor([config.forward, config.sideways, config.heading])
+        self.follows = config.yaw == "heading"
+        turn = config.heading if self.follows else config.yaw_rate
+        bounds = torch.tensor([config.forward, config.sideways, turn])
         self._low, self._span = bounds[:, :1], bounds[:, 1:] - bounds[:, :1]
 
     def resample(self, envs: Tensor) -> None:
         """Draw new commands for some environments."""
         drawn = self._low + self._span * torch.rand(3, len(envs), generator=self.generator)
-        planar, heading = drawn[:2], drawn[2]
+        planar, turn = drawn[:2], drawn[2]
         planar = planar * (torch.linalg.vector_norm(planar, dim=0) > self.config.deadband)
         self.values[envs, :2] = planar.T
-        self.heading[envs] = heading
+        if self.follows:
+            self.heading[envs] = turn
+        else:
+            self.values[envs, 2] = turn
 
     def follow_heading(self, yaw: Tensor) -> None:
-        """Turn the heading error into a yaw-rate command."""
+        """Turn the heading error into a yaw-rate command, unless that was drawn itself."""
+        if not self.follows:
+            return
         error = wrap(self.heading - yaw)
         limit = self.config.yaw_limit
         self.values[:, 2] = (self.config.heading_gain * error).clamp(-limit, limit)

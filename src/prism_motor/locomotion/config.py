@@ -47,6 +47,10 @@ class PPOConfig(Checked, section="ppo"):
     """Weight of the entropy bonus."""
     gradient_norm: Annotated[float, above(0, 1e6)] = 1.0
     """Largest gradient norm of actor and of critic."""
+    clip_together: bool = False
+    """Whether the norm is that of actor and critic together, as in rsl_rl 1."""
+    kl_offset: Annotated[float, between(0, 1)] = 0.0
+    """Added to the ratio of standard deviations in the KL divergence; rsl_rl 1 has 1e-5."""
     initial_std: Annotated[float, above(0, 100)] = 1.0
     """Initial standard deviation of the actions."""
     normalise_observations: bool = False

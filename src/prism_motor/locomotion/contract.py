@@ -160,15 +160,22 @@ def _command(task: LeggedTaskConfig) -> dict[str, Any]:
     # A task without commands is described as one whose commands are all zero.
     none = CommandConfig(forward=(0.0, 0.0), sideways=(0.0, 0.0), heading=(0.0, 0.0), yaw_limit=0.0)
     commands = task.commands if isinstance(task, TaskConfig) else none
+    if commands.yaw == "heading":
+        turn = {"heading": list(commands.heading)}
+        third = (
+            "a heading, rad; every control step yaw rate = clip(heading_gain * wrap(heading - "
+            "yaw), yaw_limit)"
+        )
+    else:
+        turn, third = {"yaw_rate": list(commands.yaw_rate)}, "a yaw rate, rad/s"
     return {
-        "meaning": "forward and sideways velocity in the base frame, m/s, and a heading, rad; "
-        "every control step yaw rate = clip(heading_gain * wrap(heading - yaw), yaw_limit); in "
+        "meaning": f"forward and sideways velocity in the base frame, m/s, and {third}; in "
         "training planar commands up to deadband were zero and all were drawn anew from ranges "
         "after resample_after seconds; the runner clamps commands to ranges, unless planar zero",
         "ranges": {
             "forward": list(commands.forward),
             "sideways": list(commands.sideways),
-            "heading": list(commands.heading),
+            **turn,
         },
         "heading_gain": commands.heading_gain,
         "yaw_limit": commands.yaw_limit,

@@ -35,7 +35,7 @@ class LocomotionDomain(Domain):
     conditions = tuple(CONDITIONS)
     measures = MEASURES
     weights = "actor."
-    process_tensors = ("env.", "torch_rng")
+    process_tensors = ("env.", *Domain.process_tensors)
     tuning_metric = ("reward_per_second", True)
     configure = staticmethod(make_config)  # type: ignore[assignment]
     default_preset = "laptop"
@@ -94,11 +94,13 @@ class LocomotionDomain(Domain):
         return f"{config.arm} on {config.preset}, {config.envs} environments"
 
     def prepare(self, config: LocomotionConfig) -> LocomotionConfig:
-        """Raise if the task does not fit its robot."""
+        """Raise if the task does not fit its robot, or the actor the task."""
         from prism_motor.locomotion.env import check_task
         from prism_motor.locomotion.mirror import check_mirror
+        from prism_motor.locomotion.observations import resolve_bypass
 
         check_task(config.task)
+        resolve_bypass(config.actor, config.task)
         if config.ppo.mirror:
             check_mirror(config.task)
         return config
@@ -146,13 +148,14 @@ class LocomotionDomain(Domain):
             "protocol": {"envs": evaluation.envs, "episodes": evaluation.episodes},
         }
 
-    def episode_keys(self, evaluation: Any) -> list[Key]:
+    def episode_keys(self, config: Any, evaluation: Any) -> list[Key]:
         """Return (environment, episode) of all episodes."""
         return [(env, n) for env in range(evaluation.envs) for n in range(evaluation.episodes)]
 
     def evaluator(self, run: Run, step: int, evaluation: Any) -> Evaluator:
         """Make an evaluator that runs all environments at once."""
-        return _WalkingEvaluator(self.load_policy(run.path, step), evaluation)
+        policy = self.place_policy(run.path, step, evaluation.device)
+        return _WalkingEvaluator(policy, evaluation)
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
         """Write ONNX, the contract, the robot's model and the runner."""

@@ -46,7 +46,7 @@ def _join(rules: Iterable[Rule]) -> tuple[Tensor, Tensor]:
 
 def mirror_frames(values: Tensor, rule: tuple[Tensor, Tensor]) -> Tensor:
     """Mirror a stack of frames (..., frames * size)."""
-    order, signs = rule
+    order, signs = (part.to(values.device) for part in rule)
     frames = values.unflatten(-1, (-1, len(order)))
     return (frames[..., order] * signs).flatten(-2)
 

@@ -6,7 +6,7 @@ Values, noise, names, sizes, mirroring and the contract all follow from the tabl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from prism_motor._checks import InputError
 from prism_motor.locomotion.task import LeggedTaskConfig, ObservationConfig, find_env_type
+from prism_motor.nn.actors import ActorConfig
 from prism_motor.nn.reading import frame_names
 from prism_motor.sim.robots import Robot, make_robot
 
@@ -102,7 +103,7 @@ FRAME: tuple[Block, ...] = (
           lambda env: env.commands.values[:, :2], scale="command_scale", mirror=(1.0, -1.0),
           group="command", meaning="forward, sideways velocity, m/s"),
     Block("yaw_rate_command", ("command_yaw",), lambda env: env.commands.values[:, 2:],
-          mirror=(-1.0,), group="command", meaning="rad/s, from the heading"),
+          mirror=(-1.0,), group="command", meaning="rad/s"),
     Block("joint_position_from_default", "q_{joint}", lambda env: env.state.q - env.default_pose,
           noise="joint_noise", group="joint position", meaning="angle minus default, rad"),
     Block("joint_velocity", "dq_{joint}", lambda env: env.state.dq, scale="joint_velocity_scale",
@@ -225,6 +226,39 @@ def observation_size(task: LeggedTaskConfig) -> tuple[int, int]:
 def actor_names(task: LeggedTaskConfig) -> list[str]:
     """Name every actor input, oldest frame first, e.g. ``dq_left_knee[t-3]``."""
     return frame_names(frame_of(task).actor_names, task.observations.actor_frames)
+
+
+def resolve_bypass(actor: ActorConfig, task: LeggedTaskConfig) -> ActorConfig:
+    """Return an actor's config with the inputs that by-pass its polynomial by index.
+
+    A name is that of a block or of a group of blocks, and stands for its entries in all frames.
+
+    Args:
+        actor: The config as it is saved, with names.
+        task: The task whose observations they are.
+    """
+    names: Sequence[str | int] = getattr(actor, "bypass", ())
+    if not names:
+        return actor
+    frame = frame_of(task)
+    found: list[int] = []
+    start, used = 0, set()
+    for block in frame.actor_blocks:
+        keys = {block.name, block.group} & {*names}
+        if keys:
+            found += range(start, start + frame.size(block))
+            used |= keys
+        start += frame.size(block)
+    blocks = ", ".join(block.name for block in frame.actor_blocks)
+    for name in names:
+        if name not in used:
+            raise InputError(
+                f"actor.bypass: there is no observation {name!r} to lead past the polynomial; "
+                f"choose from the blocks {blocks}, or a group of them: "
+                f"{', '.join(dict.fromkeys(b.group for b in frame.actor_blocks if b.group))}."
+            )
+    frames = range(task.observations.actor_frames)
+    return replace(actor, bypass=tuple(start * age + i for age in frames for i in found))  # type: ignore[call-arg]
 
 
 class History:

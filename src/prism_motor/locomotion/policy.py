@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,19 @@ class WalkingPolicy:
     module: nn.Module
     """Normaliser, encoder and MLP as one module: (N, observations) -> (N, actions)."""
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return next(self.actor.parameters()).device
+
+    def to(self, device: str | torch.device) -> WalkingPolicy:
+        """Move it to a device."""
+        return replace(self, actor=self.actor.to(device), module=self.module.to(device))
+
     @torch.inference_mode()
     def __call__(self, observations: Tensor) -> Tensor:
-        """Return the mean action."""
-        return self.module(observations)
+        """Return the mean action where the observations are, from wherever it computes."""
+        return self.module(observations.to(self.device)).to(observations.device)
 
 
 def load_policy(path: str | Path, step: int | None = None) -> WalkingPolicy:

@@ -10,9 +10,9 @@ from prism_motor._checks import check_choice
 from prism_motor._registry import Registry
 from prism_motor.locomotion.config import LocomotionConfig, PPOConfig
 from prism_motor.locomotion.mirror import can_mirror
-from prism_motor.locomotion.observations import observation_size
+from prism_motor.locomotion.observations import observation_size, resolve_bypass
 from prism_motor.locomotion.tasks import TASKS
-from prism_motor.nn import ACTORS, ActorConfig, ResidualActorConfig, build_actor, matched_mlp
+from prism_motor.nn import ACTORS, ActorConfig, build_actor, matched_mlp
 from prism_motor.runs.configs import ConfigError, apply_overrides, flatten
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class WalkingPreset:
     checkpoint_every: int
     """Updates between checkpoints."""
     warmup: int
-    """Policy updates over which the residual actor's polynomial fades in."""
+    """Policy updates over which the polynomial of actors that have a fade-in is activated."""
     ppo: PPOConfig
     """The learner."""
 
@@ -52,7 +52,7 @@ _PAPER = WalkingPreset(
     updates=3001,
     checkpoint_every=100,
     warmup=500,
-    ppo=PPOConfig(),
+    ppo=PPOConfig(clip_together=True, kl_offset=1e-5),
 )
 
 _LAPTOP = WalkingPreset(
@@ -162,15 +162,15 @@ def make_actor_config(
     matched = matched_actor(arm)
     kind = ACTORS[matched or arm]
     shared = {"hidden": preset.hidden, "latent": preset.latent}
-    if kind is ResidualActorConfig:
+    defaults = {field.name: field.default for field in fields(kind)}
+    if defaults.get("warmup"):  # it fades in by default, the preset says how fast
         shared["warmup"] = preset.warmup
-    known = {field.name for field in fields(kind)}
-    actor = kind(**{name: value for name, value in shared.items() if name in known})
+    actor = kind(**{name: value for name, value in shared.items() if name in defaults})
     actor = apply_overrides(actor, options, "actor.")
     if matched is None:
         return actor
     inputs, outputs = observation_size(task)
-    return matched_mlp(build_actor(actor, inputs, outputs)).config
+    return matched_mlp(build_actor(resolve_bypass(actor, task), inputs, outputs)).config
 
 
 def make_config(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated, Any
 
-from prism_motor._checks import InputError, show
+from prism_motor._checks import InputError, check_choice, show
 from prism_motor._ranges import Checked, above, between, length
 from prism_motor._registry import Registry
 
@@ -40,12 +40,17 @@ class CommandConfig(Checked, section="task.commands"):
     """Forward velocity, m/s."""
     sideways: Annotated[Range, between(-20, 20)] = (-0.3, 0.3)
     """Velocity to the left, m/s."""
+    yaw: str = "heading"
+    """Where the yaw-rate command comes from: ``heading``, it turns to a drawn heading as in
+    Humanoid-Gym; ``rate``, it is drawn itself, as in the paper's Table 6."""
+    yaw_rate: Annotated[Range, between(-20, 20)] = (-0.3, 0.3)
+    """Yaw rate (``yaw="rate"`` only), rad/s."""
     heading: Annotated[Range, between(-10, 10)] = (-3.14, 3.14)
-    """Target heading, rad; the yaw-rate command follows from it."""
+    """Target heading (``yaw="heading"`` only), rad."""
     heading_gain: Annotated[float, between(0, 100)] = 0.5
     """Yaw rate per heading error, 1/s."""
     yaw_limit: Annotated[float, between(0, 100)] = 1.0
-    """Largest yaw-rate command, rad/s."""
+    """Largest yaw-rate command that follows from a heading, rad/s."""
     deadband: Annotated[float, between(0, 100)] = 0.2
     """Planar commands up to this norm become zero, m/s."""
     resample_after: Annotated[float, above(0, 1e6)] = 8.0
@@ -53,7 +58,13 @@ class CommandConfig(Checked, section="task.commands"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_ordered(self, "forward", "sideways", "heading")
+        check_choice("task.commands.yaw", self.yaw, ("heading", "rate"))
+        _check_ordered(self, "forward", "sideways", "yaw_rate", "heading")
+
+    @property
+    def turn_limit(self) -> float:
+        """Largest yaw rate that is commanded, rad/s."""
+        return self.yaw_limit if self.yaw == "heading" else max(map(abs, self.yaw_rate))
 
 
 @dataclass(frozen=True)

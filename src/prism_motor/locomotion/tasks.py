@@ -12,6 +12,7 @@ from typing import Any
 from prism_motor._registry import Registry
 from prism_motor.locomotion.task import (
     ActionConfig,
+    CommandConfig,
     GaitConfig,
     LeggedTaskConfig,
     ObservationConfig,
@@ -97,6 +98,7 @@ _LAPTOP = replace(
 _OWN: dict[str, TaskConfig] = {
     "paper": replace(
         _G1,
+        commands=CommandConfig(yaw="rate"),  # Table 6; Humanoid-Gym itself follows a heading
         gait=GaitConfig(swing=_XBOT_SWING, amplitude=0.17, from_default_pose=False),
         rewards=RewardConfig(
             weights=HUMANOID_GYM_WEIGHTS,

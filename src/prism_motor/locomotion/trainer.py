@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from prism_motor._checks import InputError
+from prism_motor._devices import autocast, own_device, random_state, set_random_state
 from prism_motor.locomotion.env import make_env
+from prism_motor.locomotion.link import DeviceLink
 from prism_motor.locomotion.ppo import make_ppo
 from prism_motor.runs.checkpoints import select
 from prism_motor.train.distributed import ALONE, Rank
@@ -35,7 +37,8 @@ class WalkingTrainer:
     """PPO on the velocity task.
 
     All randomness comes from the environment's generator and torch's global one; both are part of
-    :meth:`state`, so a run resumed from there repeats an uninterrupted one bit for bit.
+    :meth:`state`, so a run resumed from there repeats an uninterrupted one bit for bit. Physics and
+    task stay on the CPU; networks and samples are on the run's device.
 
     Args:
         config: The run.
@@ -43,6 +46,7 @@ class WalkingTrainer:
 
     Attributes:
         updates: Finished policy updates.
+        device: Where networks and samples are.
     """
 
     def __init__(self, config: LocomotionConfig, rank: Rank = ALONE) -> None:
@@ -54,6 +58,9 @@ class WalkingTrainer:
                 f"give a multiple of {world_size} with --envs."
             )
         self.world_size = world_size
+        self.device = own_device(config.device, rank.local, world_size)
+        if self.device.startswith("cuda"):
+            torch.cuda.set_device(self.device)  # NCCL takes the current one
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)  # the same networks on every rank
         # Seeds of different runs and ranks must not coincide: 1000 ranks fit between two seeds.
@@ -64,10 +71,11 @@ class WalkingTrainer:
         if world_size > 1:
             parallel = {
                 "global_rank": rank.index,
-                "local_rank": rank.index,
+                "local_rank": rank.local,
                 "world_size": world_size,
             }
-        self.ppo = make_ppo(config, self.env, parallel)
+        self.ppo = make_ppo(config, self.env, parallel, self.device)
+        self._link = DeviceLink(self.device)
         self.ppo.train_mode()
         torch.manual_seed(env_seed)  # different actions on every rank
         # Stagger the episodes, so that they do not all end together.
@@ -107,19 +115,25 @@ class WalkingTrainer:
         self._place = ""
         observations = self.env.get_observations()
         check_observations(observations.items())  # type: ignore[arg-type]
+        seen, _ = self._link.send(observations)
         for step in range(1, steps + 1):
             self._place = f" in step {step} of {steps}"
-            with _Timer(timer, "policy"):
-                actions = self.ppo.act(observations)
+            # As the learner computes: PPO compares the probabilities of both.
+            with _Timer(timer, "policy"), autocast(self.device, self.config.precision):
+                actions = self._link.fetch(self.ppo.act(seen))
+            if not self._link.is_local:  # elsewhere the networks are not checked at every step
+                check("the action", actions)
             with _Timer(timer, "environment"):
                 observations, rewards, dones, extras = self.env.step(actions)
             check_observations(observations.items())  # type: ignore[arg-type]
             check_rewards(rewards)
-            self.ppo.process_env_step(observations, rewards, dones, extras)
+            seen, told = self._link.send(observations, rewards, dones, extras["time_outs"])
+            paid, ended, late = told
+            self.ppo.process_env_step(seen, paid, ended, {"time_outs": late})
             self._measure(sums, rewards)
         self._place = " after the last step"
-        with _Timer(timer, "policy"):
-            self.ppo.compute_returns(observations)
+        with _Timer(timer, "policy"), autocast(self.device, self.config.precision):
+            self.ppo.compute_returns(seen)
         check("the return", self.ppo.storage.returns)
         check("the advantage", self.ppo.storage.advantages)
 
@@ -189,8 +203,8 @@ class WalkingTrainer:
         for index, entries in optimizer["state"].items():
             tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
         tensors |= {f"env.{k}": v for k, v in self.env.state_dict().items()}
-        tensors["torch_rng"] = torch.get_rng_state()
-        tensors = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+        tensors |= random_state(self.device)
+        tensors = {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
         plain = {
             "updates": self.updates,
             "seconds": self.seconds,
@@ -232,7 +246,7 @@ class WalkingTrainer:
             {"state": dict(entries), "param_groups": plain["param_groups"]}
         )
         self.env.load_state_dict(select(tensors, "env."))
-        torch.set_rng_state(tensors["torch_rng"])
+        set_random_state(tensors, self.device)
         # Old checkpoints call updates "iteration".
         self.updates = int(plain["updates"] if "updates" in plain else plain["iteration"])
         self.seconds = plain["seconds"]

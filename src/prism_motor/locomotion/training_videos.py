@@ -59,7 +59,7 @@ class TrainingVideos:
 
     def _film(self, update: int) -> None:
         config = self.trainer.config
-        policy = self.trainer.ppo._raw_actor.as_onnx(verbose=False).eval()  # a copy
+        policy = self.trainer.ppo._raw_actor.as_onnx(verbose=False).cpu().eval()  # a copy
         title = f"{config.arm}, {config.preset}, seed {config.seed}, update {update}"
         film = WalkingVideo(policy, config.task, self.settings, title)
         with closing(iter(film)) as pictures:

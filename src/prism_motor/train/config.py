@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from prism_motor._checks import InputError, check_name
+from prism_motor._devices import Device
 from prism_motor._ranges import Checked, Count, Seed, Seeds, Threads, between
 
 
@@ -27,10 +28,17 @@ class RunConfig(Checked):
     """Total number of training updates."""
     threads: Threads = 1
     """Simulation and torch threads per process; results depend on it bit for bit."""
+    device: Device = "cpu"
+    """Torch device that learns; auto: cuda, else mps, else cpu. Simulations stay on the CPU."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """Arithmetic of the learner's networks; with bf16, weights, optimiser and losses stay fp32."""
     checkpoint_every: Count = 100
     """Updates between checkpoints."""
     keep_checkpoints: Count = 3
     """Number of most recent checkpoints to keep."""
+    reported: Count | None = None
+    """Update whose checkpoint is kept, evaluated and reported; default, and of shorter runs: the
+    last."""
     plugins: tuple[str, ...] = ()
     """User modules that the run needs."""
 
@@ -52,6 +60,8 @@ class EvaluationConfig(Checked, section="evaluation"):
     """Episodes per seed."""
     threads: Threads = 1
     """Number of threads to evaluate with."""
+    device: Device | None = None
+    """Torch device of the policy; default: that of its training, or the CPU where it is missing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -45,6 +45,8 @@ class Rank:
     """0 writes the run folder."""
     world_size: int = 1
     """Number of processes."""
+    local: int = 0
+    """Position among the processes of this machine."""
 
     @property
     def is_main(self) -> bool:
@@ -58,13 +60,17 @@ ALONE = Rank()
 
 def current_rank() -> Rank:
     """Read the rank from the environment variables set by torchrun."""
-    return Rank(int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)))
+    names = ("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0)
+    return Rank(*(int(os.environ.get(name, default)) for name, default in names))
 
 
 def connect(rank: Rank) -> None:
-    """Join the process group; a no-op for a single process."""
+    """Join the process group; a no-op for a single process.
+
+    NCCL moves tensors on GPUs, gloo those on the CPU, of which every run has some.
+    """
     if rank.world_size > 1 and not dist.is_initialized():
-        backend = "nccl" if torch.cuda.is_available() else "gloo"
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend, rank=rank.index, world_size=rank.world_size)
 
 

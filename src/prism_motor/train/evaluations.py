@@ -6,10 +6,12 @@ protocol), its checkpoint and the hash of the policy's weights match the request
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from copy import copy
+from dataclasses import asdict, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,9 @@ import torch
 
 from prism_motor._checks import EvaluationError
 from prism_motor._console import note
+from prism_motor._devices import choose_device
 from prism_motor.domains import Domain, Evaluator, Key, open_run
+from prism_motor.reporting import EVALUATED_BY
 from prism_motor.runs import Run, collect_provenance
 from prism_motor.runs.atomic import remove_leftovers
 from prism_motor.runs.checkpoints import hash_weights
@@ -38,7 +42,7 @@ class Evaluations:
 
     Args:
         path: The run folder, or the name of a shipped policy, which can only be read.
-        evaluation: What to evaluate; default: the domain's protocol.
+        evaluation: What to evaluate; default: the domain's protocol for the run's preset.
         step: Which checkpoint; default: the newest.
     """
 
@@ -49,7 +53,7 @@ class Evaluations:
         step: int | None = None,
     ) -> None:
         self.run, self.domain, self.config = open_run(path)
-        self.evaluation = evaluation or self.domain.evaluation()  # type: ignore[call-arg]
+        self.evaluation = evaluation or self.domain.protocol(self.config.preset)
         self.domain.check_evaluation(self.config, self.evaluation)
         self.step = self.run.checkpoint_step(step)
         self._evaluator: Evaluator | None = None
@@ -62,7 +66,18 @@ class Evaluations:
 
     @cached_property
     def _provenance(self) -> dict[str, Any]:
-        return collect_provenance()
+        return {**collect_provenance(), "device": self._device}
+
+    @cached_property
+    def _device(self) -> str:
+        return choose_device(self.evaluation.device, self.config.device)
+
+    def under(self, evaluation: EvaluationConfig) -> Evaluations:
+        """Return the evaluations of the same policy by another protocol."""
+        self.domain.check_evaluation(self.config, evaluation)
+        other = copy(self)  # with the hash of the weights, once it is known
+        other.evaluation, other._evaluator = evaluation, None
+        return other
 
     def read(self, condition: str, seed: int) -> dict[Key, Any]:
         """Return the stored episodes of this policy by key."""
@@ -100,7 +115,7 @@ class Evaluations:
             seed: Evaluation seed.
             again: Include finished episodes.
         """
-        wanted = self.domain.episode_keys(self.evaluation)
+        wanted = self.domain.episode_keys(self.config, self.evaluation)
         if again:
             return wanted
         done = self.read(condition, seed)
@@ -160,9 +175,33 @@ class Evaluations:
                 torch.set_num_threads(threads)
         return measured
 
+    def store(
+        self, condition: str, seed: int, by: str, rows: list[dict[str, Any]], file: Path
+    ) -> Path:
+        """Store the episodes of another program, apart from our own, and return the file.
+
+        Args:
+            condition: Name of the condition.
+            seed: Evaluation seed.
+            by: Name of the program.
+            rows: Its episodes.
+            file: Where they come from.
+        """
+        name = self.domain.evaluation_name(self.evaluation, condition, seed)
+        identity = self._identity(condition, seed)
+        labels = self.domain.labels(self.config)
+        origin = {"file": file.name, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+        data = {
+            **identity,
+            "protocol": {**identity["protocol"], EVALUATED_BY: by},
+            "provenance": {**self._provenance, "results": origin},
+            "episodes": [{**labels, **row} for row in rows],
+        }
+        return self.run.write_evaluation(f"{by}-{name}", data)
+
     def found(self) -> dict[str, list[Any]]:
         """Return all stored episodes that match the request, by condition."""
-        wanted = set(self.domain.episode_keys(self.evaluation))
+        wanted = set(self.domain.episode_keys(self.config, self.evaluation))
         return {
             condition: [
                 episode
@@ -181,7 +220,8 @@ class Evaluations:
 
     def _open(self) -> Evaluator:
         if self._evaluator is None:
-            self._evaluator = self.domain.evaluator(self.run, self.step, self.evaluation)
+            placed = replace(self.evaluation, device=self._device)
+            self._evaluator = self.domain.evaluator(self.run, self.step, placed)
         return self._evaluator
 
     def _key(self, episode: Any) -> Key:
@@ -225,10 +265,11 @@ class EpisodeByEpisode:
         domain: The domain, which runs a single episode.
         run: The run folder.
         step: Which checkpoint.
+        device: Where the policy computes.
     """
 
-    def __init__(self, domain: Domain, run: Run, step: int) -> None:
-        self.domain, self.policy = domain, domain.load_policy(run.path, step)
+    def __init__(self, domain: Domain, run: Run, step: int, device: str | None = None) -> None:
+        self.domain, self.policy = domain, domain.place_policy(run.path, step, device)
 
     def steps(self, keys: Sequence[Key]) -> int:
         """Return the number of episodes."""

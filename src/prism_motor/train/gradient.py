@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
+from prism_motor._devices import autocast, random_state, set_random_state
 from prism_motor.runs.checkpoints import select
 from prism_motor.train.finite import (
     NonFiniteTrainingError,
@@ -104,7 +105,8 @@ class GradientTrainer(ABC):
     def _learn(self) -> tuple[float, float]:
         """Take one step of the optimiser; return the loss and the norm of its gradient."""
         models = self.models()
-        loss = self.loss()
+        with autocast(self._device, self.config.precision):
+            loss = self.loss().float()
         check("the loss", loss)
         self.optimizer.zero_grad()
         loss.backward()
@@ -142,10 +144,19 @@ class GradientTrainer(ABC):
         return {name: self._buffers.get(name, value) for name, value in tensors.items()}, plain
 
     def _random_state(self) -> dict[str, Tensor]:
-        state = {"torch_rng": torch.get_rng_state()}
-        if any(parameter.is_cuda for parameter in self.policy.parameters()):
-            state["cuda_rng"] = torch.cuda.get_rng_state()
-        return state
+        return random_state(self._device)
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.policy.parameters()).device
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the policy's tensors that are saved: all of them by default."""
+        return self.policy.state_dict()
+
+    def load_weights(self, weights: dict[str, Tensor], plain: dict[str, Any]) -> None:
+        """Put saved tensors back; ``plain`` is the rest of the saved state."""
+        self.policy.load_state_dict(weights)
 
     def models(self) -> dict[str, nn.Module]:
         """Return the policy."""
@@ -160,7 +171,7 @@ class GradientTrainer(ABC):
 
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """Continue from a saved state."""
-        self.policy.load_state_dict(select(tensors, "policy."))
+        self.load_weights(select(tensors, "policy."), plain)
         entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
         for name, value in select(tensors, "optimizer.").items():
             index, key = name.split(".", 1)
@@ -169,16 +180,14 @@ class GradientTrainer(ABC):
         self.optimizer.load_state_dict({"state": dict(entries), "param_groups": groups})
         if self.schedule is not None:
             self.schedule.load_state_dict(plain["schedule"])
-        torch.set_rng_state(tensors["torch_rng"])
-        if "cuda_rng" in tensors:
-            torch.cuda.set_rng_state(tensors["cuda_rng"])
+        set_random_state(tensors, self._device)
         # Older checkpoints call an update an "iteration".
         self.updates = int(plain["updates"] if "updates" in plain else plain["iteration"])
         self.seconds = plain["seconds"]
         self._losses, self._norms = list(plain["losses"]), list(plain["norms"])
 
     def _state(self, random: dict[str, Tensor]) -> State:
-        tensors = {f"policy.{k}": v for k, v in self.policy.state_dict().items()}
+        tensors = {f"policy.{k}": v for k, v in self.weights().items()}
         optimizer = self.optimizer.state_dict()
         for index, entries in optimizer["state"].items():
             tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}

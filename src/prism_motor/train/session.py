@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from prism_motor._checks import InputError, PrismError
 from prism_motor._console import count
+from prism_motor._devices import resolve_device
 from prism_motor._processes import Stopped, StopRequests
 from prism_motor.domains import Domain, Trainer, domain_of, open_run
 from prism_motor.runs import (
@@ -45,7 +47,7 @@ def start(config: RunConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Run,
     if rank.is_main:
         Run.check_new(path)
     # Make the trainer first, so that a bad config leaves no folder behind.
-    config = domain.prepare(config)
+    config = domain.prepare(replace(config, device=resolve_device(config.device)))
     trainer = domain.trainer(config, rank)
     settings = to_dict(config)
     run = Run.create(path, settings) if rank.is_main else Run(Path(path), settings)
@@ -57,7 +59,12 @@ def start(config: RunConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Run,
     return run, trainer
 
 
-def resume(path: str | Path, updates: int | None = None, rank: Rank = ALONE) -> tuple[Run, Trainer]:
+def resume(
+    path: str | Path,
+    updates: int | None = None,
+    rank: Rank = ALONE,
+    device: str | None = None,
+) -> tuple[Run, Trainer]:
     """Resume a run from its newest intact checkpoint; this process owns it until it has trained.
 
     A run that was cut before its first checkpoint starts from the beginning.
@@ -66,8 +73,10 @@ def resume(path: str | Path, updates: int | None = None, rank: Rank = ALONE) -> 
         path: The run folder.
         updates: New total number of updates, to train longer than planned.
         rank: Rank of this process; the number of processes must be the same as before.
+        device: Another device of the same kind; default: the same one.
     """
     run, domain, config = open_run(path)
+    config = replace(config, device=_same_kind(run, config.device, device))
     if updates is not None and updates > config.updates and not domain.can_train_longer:
         raise InputError(
             f"{run.path} cannot be trained for longer than planned: its schedule ends "
@@ -88,6 +97,19 @@ def resume(path: str | Path, updates: int | None = None, rank: Rank = ALONE) -> 
         run.close()
         raise
     return run, trainer
+
+
+def _same_kind(run: Run, before: str, wanted: str | None) -> str:
+    """Return the device to resume on; on another kind a run would not go on bit for bit."""
+    device = resolve_device(before if wanted is None else wanted)
+    kinds = [name.partition(":")[0] for name in (before, device)]
+    if kinds[0] != kinds[1]:
+        raise InputError(
+            f"{run.path} was trained on {before} and cannot be resumed on {device}, which rounds "
+            "and draws random numbers differently. Leave --device out, or start a new run with "
+            f"--config {run.config_file} --device {device}."
+        )
+    return device
 
 
 def _check_resumable(run: Run, checkpoint: Checkpoint, updates: int | None, rank: Rank) -> None:
@@ -145,7 +167,8 @@ def train(
                     if report is not None:
                         report(row)
                 stop = agree(requests.asked)
-                due = trainer.updates % config.checkpoint_every == 0 or trainer.updates == total
+                due = trainer.updates % config.checkpoint_every == 0
+                due |= trainer.updates in (total, config.reported)
                 if due or stop:
                     _save(run, trainer, domain, rank)
                 if stop:
@@ -176,6 +199,7 @@ def replay(dump: str | Path) -> dict[str, float] | None:
             f"{folder} is from one of {processes} processes, and an update needs all of them: "
             "only single-process runs can be replayed."
         )
+    resolve_device(config.device)  # a device that is missing here is an early, clear error
     trainer = domain.trainer(config, ALONE)
     trainer.restore(_own_part(checkpoint.tensors, ALONE), checkpoint.state)
     return trainer.update()
@@ -209,7 +233,7 @@ def _save(run: Run, trainer: Trainer, domain: Domain, rank: Rank) -> None:
     tensors = gather(tensors, domain.process_tensors)
     if rank.is_main:
         run.save(trainer.updates, tensors, plain)
-        run.prune(trainer.config.keep_checkpoints)
+        run.prune(trainer.config.keep_checkpoints, trainer.config.reported)
 
 
 def _own_part(tensors: dict[str, Tensor], rank: Rank) -> dict[str, Tensor]:
