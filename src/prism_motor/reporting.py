@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from prism_motor.domains import Domain
 
 
+EVALUATED_BY = "evaluated_by"
+"""Entry of an evaluation's protocol that names the program, if it was not prism."""
+
+
 class Execution(NamedTuple):
     """How a trained policy was executed in an evaluation; different ways are never mixed."""
 
@@ -33,6 +37,15 @@ class Execution(NamedTuple):
         """Return the label of a policy that was executed this way."""
         text = f"{name} + {self.added}" if self.added else name
         return f"{text}, {self.setting}" if self.setting else text
+
+
+class Place(NamedTuple):
+    """The task that an episode was about, whatever else its policy can do."""
+
+    family: str
+    """Family of tasks, such as a suite; empty if there is none."""
+    task: str
+    """Name of the task."""
 
 
 PLAIN = Execution()
@@ -103,13 +116,17 @@ class ReportSpec:
     axes: ClassVar[Sequence[Axis]] = (UPDATES, MINUTES)
     """Axes of the learning curves."""
     free: ClassVar[Sequence[str]] = (
-        "seed", "updates", "threads", "checkpoint_every", "keep_checkpoints", "plugins",
+        "seed", "updates", "threads", "device", "checkpoint_every", "keep_checkpoints", "plugins",
     )  # fmt: skip
     """Settings in which the runs of one arm may differ."""
     network: ClassVar[str] = ""
     """Setting that holds the network, in which arms differ."""
     usual: ClassVar[Mapping[str, Any]] = {}
     """Settings that an arm's label names whenever they differ from these values."""
+    families: ClassVar[Mapping[str, str]] = {}
+    """Titles of families of tasks, in the order of tables; others follow by name."""
+    decisive_packages: ClassVar[Sequence[str]] = ()
+    """Packages whose version changes what is trained: a comparison that mixes them is named."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -156,9 +173,14 @@ class ReportSpec:
         """Return the group of tasks that results are also averaged over; empty if there is none."""
         return ""
 
-    def family(self, config: Any) -> str:
-        """Return the task family of a run; empty if there is none."""
-        return ""
+    def place(self, config: Any, episode: Mapping[str, Any]) -> Place:
+        """Return which task of which family an episode was about.
+
+        Args:
+            config: The run that it evaluated, whose policy may know several tasks.
+            episode: The episode as it is stored.
+        """
+        return Place("", self.domain.task_name(config))
 
     def parameters(self, config: Any) -> int | None:
         """Return the parameters of the policy network; ``None`` to show no such column."""

@@ -23,7 +23,8 @@ def make_run(tmp_path_factory):
             path = tmp_path_factory.mktemp("runs") / f"{preset}-{arm}-{seed}"
             run, trainer = session.start(config, path)
             with torch.no_grad():  # small actions do not upset four legs; gates that count
-                trainer.ppo.actor.mlp[-1].weight.mul_(0.2)
+                last = trainer.ppo.actor.mlp[-1]
+                (last[1] if isinstance(last, torch.nn.Sequential) else last).weight.mul_(0.2)
                 for name, weight in trainer.ppo.actor.named_parameters():
                     if name.endswith("interaction.gate"):
                         weight.fill_(0.5)

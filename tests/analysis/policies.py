@@ -11,7 +11,7 @@ from prism_motor.locomotion.presets import make_config
 
 def small_policy(arm="prism", preset="laptop", gate=0.5, seed=0, duration=24.0, **options):
     """A policy with random weights, open gates and a normaliser that has seen something."""
-    options = {"warmup": 0, **options} if arm == "prism-residual" else options
+    options = {"warmup": 0, **options} if arm in ("prism-residual", "prism-after") else options
     config = make_config(preset, arm, overrides={"actor": options})
     small = {"hidden": (16, 8)} | ({"latent": 6} if hasattr(config.actor, "latent") else {})
     limits = replace(config.task.terminations, duration=duration)
@@ -27,8 +27,8 @@ def small_policy(arm="prism", preset="laptop", gate=0.5, seed=0, duration=24.0, 
     for name, low, high in (("_mean", -1.0, 1.0), ("_std", 0.2, 2.0)):
         values = getattr(normaliser, name)
         values.copy_(low + (high - low) * torch.rand(values.shape, generator=generator))
-    layer = getattr(getattr(actor, "encoder", None), "interaction", None)
-    if getattr(layer, "gate", None) is not None:
-        with torch.no_grad():
-            layer.gate.copy_(gate * torch.randn(layer.gate.shape, generator=generator))
+    with torch.no_grad():
+        for name, parameter in actor.named_parameters():
+            if name.endswith("gate"):
+                parameter.copy_(gate * torch.randn(parameter.shape, generator=generator))
     return WalkingPolicy(config, 0, actor, actor.as_onnx(verbose=False).eval())

@@ -58,7 +58,7 @@ def test_files_hold_what_was_measured(records, short_scene, tmp_path):
     config = ContactConfig(episodes=2)
     finding = make_finding(records, short_scene.task, config)
     files = write_finding("contact", finding, config, ["a note"], tmp_path)
-    assert [file.name for file in files] == ["contact.json", "contact.png"]
+    assert [file.name for file in files] == ["contact.json", "contact.png", "mechanics.png"]
     data = json.loads(files[0].read_text())
     assert {"title", "caption", "table", "successful_table", "provenance"} <= set(data)
     assert all(len(row) == len(data["table"]["columns"]) for row in data["table"]["rows"])
@@ -68,14 +68,40 @@ def test_files_hold_what_was_measured(records, short_scene, tmp_path):
     assert first["aligned"]["force"][0][8] >= 5
     assert data["left_out"] == ["a note"]
     assert "nothing here says how training seeds differ" in data["caption"]
-    assert files[1].read_bytes()[1:4] == b"PNG"
+    assert all(file.read_bytes()[1:4] == b"PNG" for file in files[1:])
+
+
+def test_impulse_and_power_are_those_of_figure_one(records, short_scene):
+    """J_c(t) is the integral of F from the start, P_c is F times the speed of the hand."""
+    data = make_finding(records, short_scene.task, ContactConfig(episodes=2)).data
+    assert data["threshold"] == 5.0
+    assert [one["arm"] for one in data["mechanics"]] == ["linear", "prism", "linear + mcc-oracle"]
+    assert len({one["initial_state"] for one in data["mechanics"]}) == 1
+    for one, record in zip(data["mechanics"], records, strict=True):
+        episode = record.episodes[one["initial_state"]]
+        trace, total = episode.trace, 0.0
+        for step, (force, velocity) in enumerate(
+            zip(trace.largest_force, trace.velocity, strict=True)
+        ):
+            total += force * trace.control_seconds
+            speed = float(sum(component**2 for component in velocity) ** 0.5)
+            assert one["impulse"][step] == pytest.approx(total, abs=1e-4)
+            assert one["power"][step] == pytest.approx(force * speed, abs=1e-4)
+        touched = one["time"].index(pytest.approx(one["first_contact"]))
+        assert one["force"][touched] >= 5.0
+        assert max(one["force"][:touched], default=0.0) < 5.0
+        # From first contact on, the impulse grows by that of the table.
+        before = one["impulse"][touched - 1] if touched else 0.0
+        grown = one["impulse"][-1] - before
+        assert grown == pytest.approx(episode.contact.impulse, abs=1e-3)
 
 
 def test_an_arm_that_touches_nothing_is_drawn_and_listed(short_scene, tmp_path):
     record = ContactRecord("a", 1, {}, (make_episode(np.zeros(30), success=False),))
     config = ContactConfig(episodes=1)
     finding = make_finding([record], short_scene.task, config)
-    assert len(write_finding("contact", finding, config, [], tmp_path)) == 2
+    assert len(write_finding("contact", finding, config, [], tmp_path)) == 3
+    assert finding.data["mechanics"][0]["first_contact"] is None
     row = make_table([record], successful=False).rows[0]
     assert row[3] == "0 of 1"
     assert set(row[4:]) == {"–"}

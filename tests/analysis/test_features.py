@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from prism_motor.analysis.features import feature_names, read_features
+from tests.analysis.policies import small_policy
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +26,30 @@ def test_names_and_last_layer(make_policy, observations, arm):
     with torch.no_grad():
         action = trunk_of(policy)[-1](torch.from_numpy(found["hidden_2"]))
     np.testing.assert_allclose(action, policy(torch.from_numpy(observations)), atol=1e-5)
+
+
+def test_names_and_last_layers_of_a_polynomial_after_the_mlp(make_policy, observations):
+    policy = make_policy("prism-after")
+    found = read_features(policy, observations)
+    names = ["raw", "hidden_1", "hidden_2", "first_order", "polynomial"]
+    assert list(found) == names == feature_names(policy)
+    layer, linear = policy.module.mlp[-1]
+    hidden = torch.from_numpy(found["hidden_2"])
+    with torch.no_grad():
+        np.testing.assert_allclose(found["first_order"], layer.factors(hidden)[0], atol=1e-5)
+        np.testing.assert_allclose(found["polynomial"], layer(hidden), atol=1e-5)
+        action = linear(torch.from_numpy(found["polynomial"]))
+    np.testing.assert_allclose(action, policy(torch.from_numpy(observations)), atol=1e-5)
+
+
+def test_what_bypasses_the_conditioner_is_in_its_output(observations):
+    policy = small_policy("prism", bypass=["clock"])
+    found = read_features(policy, observations)
+    assert list(found)[:4] == ["raw", "first_order", "polynomial", "conditioner"]
+    assert found["polynomial"].shape[1] == 6
+    assert found["conditioner"].shape[1] == 6 + 5 * 2
+    normalised = policy.actor.obs_normalizer(torch.from_numpy(observations))
+    np.testing.assert_array_equal(found["conditioner"][:, 6:8], normalised[:, :2])
 
 
 def test_latents_of_the_gated_actor_follow_the_formula(make_policy, observations):

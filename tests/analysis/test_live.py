@@ -7,15 +7,8 @@ import pytest
 import torch
 
 from prism_motor.analysis.live import TopInteractions
-from tests.analysis.explain.test_products import remove_by_hand
+from tests.analysis.explain.test_products import KINDS, remove_by_hand
 from tests.analysis.policies import small_policy
-
-KINDS = {
-    "prism": ("prism", {}),
-    "prism, degree 3": ("prism", {"degree": 3}),
-    "prism-residual": ("prism-residual", {}),
-    "prism-residual, degree 3": ("prism-residual", {"degree": 3}),
-}
 
 
 @pytest.fixture(params=KINDS)
@@ -36,7 +29,7 @@ def test_live_values_are_the_changes_of_the_target(policy, observations):
     module = copy.deepcopy(policy.module)
     product = int(top._chosen[1])
     with torch.no_grad():
-        remove_by_hand(module.mlp[0], product)
+        remove_by_hand(module.mlp, product)
         moved = 0.25 * (module(observations[3:4]) - policy(observations[3:4])).norm()
     assert abs(found[1][1]) == pytest.approx(float(moved), rel=1e-3)
 

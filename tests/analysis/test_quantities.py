@@ -70,6 +70,7 @@ def test_against_a_simulation_stepped_by_hand(preset):
         near = {"rel": 2e-3, "abs": 2e-3}
         assert read["joint_power"] == pytest.approx(np.abs(power).sum(), **near)
         assert read["joint_power_signed"] == pytest.approx(power.sum(), **near)
+        assert read["joint_power_net"] == pytest.approx(abs(power.sum()), **near)
         slips, speeds = [], []
         for i, (name, (force, velocity)) in enumerate(zip(env.robot.feet, feet, strict=True)):
             contact = force[2] > 5.0

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,15 @@ def test_round_trip(rollout, tmp_path):
     assert list(loaded.features) == list(rollout.features)
     for name, values in rollout.features.items():
         np.testing.assert_array_equal(loaded.features[name], values)
+
+
+def test_old_files_without_net_power_get_it_from_the_signed_one(rollout, tmp_path):
+    read = rollout.quantities
+    kept = [i for i, name in enumerate(read.names) if name != "joint_power_net"]
+    old = Columns(tuple(read.names[i] for i in kept), read.values[:, kept])
+    loaded = Rollout.load(replace(rollout, quantities=old).save(tmp_path / "old.npz"))
+    np.testing.assert_array_equal(loaded.quantities["joint_power_net"], read["joint_power_net"])
+    np.testing.assert_array_equal(loaded.quantities["roll"], read["roll"])
 
 
 def test_files_that_are_no_rollouts(rollout, tmp_path):

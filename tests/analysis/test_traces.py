@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from prism_motor.analysis.recording import CommandScript
+from prism_motor.analysis.scripts import TOUR, make_script, read_script
 from prism_motor.analysis.subjects import load_subjects
 from prism_motor.analysis.traces import (
-    TOUR,
     PolicyTrace,
     TraceConfig,
     in_world,
-    make_script,
     make_table,
-    read_script,
     record_traces,
 )
 from prism_motor.cli import main
@@ -52,7 +50,7 @@ def test_errors_are_against_the_script(walking):
 
 def test_nothing_is_kept_after_a_fall(make_run):
     subjects, _ = load_subjects([make_run("mlp", "laptop")])  # untrained: it falls soon
-    (trace,) = record_traces(subjects, make_script(None, 4.0), TraceConfig(envs=3))
+    (trace,) = record_traces(subjects, make_script(seconds=4.0), TraceConfig(envs=3))
     assert trace.fallen == 3
     walked = np.isfinite(trace.quantities["joint_power"])
     for robot in walked:
@@ -95,6 +93,16 @@ def test_the_tour_stays_within_the_training(make_policy):
         assert limits.forward[0] <= forward <= limits.forward[1]
         assert limits.sideways[0] <= sideways <= limits.sideways[1]
         assert abs(yaw) <= limits.yaw_limit
+
+
+def test_a_fixed_forward_command_and_turns_that_were_trained(tmp_path):
+    config = TraceConfig(forward=0.5, seconds=2.0, detail=(0.5, 1.0))
+    assert config.commands().points == ((0.0, 0.5, 0.0, 0.0),)
+    tour = TraceConfig().commands(TASKS["paper"].commands.turn_limit)
+    assert max(abs(yaw) for *_, yaw in tour.points) == 0.3
+    assert TraceConfig().commands(TASKS["laptop"].commands.turn_limit) == TOUR
+    with pytest.raises(ValueError, match="not both"):
+        TraceConfig(forward=0.5, script=tmp_path / "script.txt")
 
 
 def test_scripts_from_files(tmp_path):

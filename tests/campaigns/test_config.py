@@ -39,6 +39,31 @@ from .conftest import DOMAINS, TUNING, WALKING, campaign
         ({"evaluation": {"conditions": ["nominl"]}}, "Did you mean 'nominal'"),
         ({"evaluation": {"envs": 0}}, "envs must be from 1"),
         ({"evaluation": {"env": 1}}, "unknown key 'env'"),
+        ({"evaluations": [{}]}, "arms must be given"),
+        ({"evaluations": [{"arms": []}]}, "evaluations.arms: give at least one"),
+        ({"evaluations": [{"arms": ["mpl"]}]}, "Unknown arm of .*Did you mean 'mlp'"),
+        ({"evaluations": [{"arms": ["mlp"]}]}, "mlp would be evaluated twice in the same way"),
+        (
+            {"evaluations": [{"arms": ["mlp"], "overrides": {"condition": ["payload"]}}]},
+            "evaluations.* of mlp: Unknown setting 'condition'.*Did you mean 'conditions'",
+        ),
+        (
+            {
+                "evaluations": [{"arms": ["mlp"], "overrides": {"seeds": [901]}}],
+                "tuning": TUNING,
+            },
+            r"evaluation.seeds share \[901\]",
+        ),
+        (
+            {"variants": [{"name": "a", "each": {"envs": 4}}]},
+            "each.envs of variant 'a' needs a list",
+        ),
+        (
+            {"variants": [{"name": "a", "each": {"envs": []}}]},
+            "each.envs of variant 'a' needs a list",
+        ),
+        ({"variants": [{"name": "a", "each": {"envs": [1, 1]}}]}, "unique; repeated: a-1"),
+        ({"variants": [{"name": "a", "each": {"x": ["../b"]}}]}, "names a folder"),
         ({"tuning": {"sweep": {}}}, "seeds must be given"),
         ({"tuning": {**TUNING, "seeds": [2, 3]}}, r"tuning.seeds and seeds share \[2\]"),
         ({"tuning": {**TUNING, "seeds": [101]}}, r"evaluation.seeds share \[101\]"),
@@ -105,6 +130,45 @@ def test_defaults_are_those_of_the_domain():
     given = {"kind": "manipulation", "name": "a", "seeds": [1], "arms": arms}
     handling = read_campaign(given, "a")
     assert (handling.preset, handling.preparation.episodes) == ("state", 50)
+
+
+def test_a_variant_of_each_value_has_its_own_name():
+    each = {"task": {"observations": {"actor_frames": [5, 15]}}, "envs": [4, 8]}
+    plain = {"name": "plain", "overrides": {"envs": 2}}
+    made = campaign(
+        variants=[{"name": "long", "overrides": {"ppo.epochs": 2}, "each": each}, plain]
+    )
+    assert [variant.name for variant in made.variants] == [
+        "long-5-4", "long-5-8", "long-15-4", "long-15-8", "plain"
+    ]  # fmt: skip
+    assert made.variant_overrides(made.variants[1]) == {
+        "ppo.epochs": 2,
+        "task.observations.actor_frames": 5,
+        "envs": 8,
+    }
+    assert read_campaign(json.loads(json.dumps(to_dict(made))), "written") == made
+
+
+def test_some_arms_are_evaluated_further():
+    further = [
+        {"arms": ["mlp"], "overrides": {"conditions": ["payload"]}},
+        {"arms": ["gated", "mlp"], "overrides": {"seeds": [102]}},
+    ]
+    made = campaign(evaluations=further)  # gated is a former name of prism
+    mlp, prism = made.arms
+    seen = [(one.conditions, one.seeds, one.envs) for one in made.protocols(mlp)]
+    assert seen == [(("nominal",), (101,), 2), (("payload",), (101,), 2), (("nominal",), (102,), 2)]
+    assert [one.seeds for one in made.protocols(prism)] == [(101,), (102,)]
+    assert read_campaign(json.loads(json.dumps(to_dict(made))), "written") == made
+
+
+def test_evaluations_have_the_episodes_of_the_preset_unless_the_file_says_otherwise():
+    given = {"kind": "manipulation", "name": "a", "seeds": [1], "arms": [{"name": "prism"}]}
+    for preset, episodes in (("paper", 10), ("laptop", 20), ("state", 20)):
+        assert read_campaign({**given, "preset": preset}, "a").evaluation.episodes == episodes
+    said = {**given, "preset": "paper", "evaluation": {"episodes": 20, "conditions": ["delay"]}}
+    made = read_campaign(said, "a").evaluation
+    assert (made.episodes, made.conditions) == (20, ("delay",))
 
 
 def test_former_names_are_read():

@@ -12,9 +12,9 @@ from prism_motor.train.evaluations import Evaluations
 from .conftest import campaign, fake, fake_demonstrations, mark_diverged, plan, train, tuned
 
 
-def evaluate(run):
-    evaluations = Evaluations(run.path, run.evaluation)
-    for pair in run.evaluation.pairs:
+def evaluate(run, protocol=0):
+    evaluations = Evaluations(run.path, run.protocols[protocol])
+    for pair in run.protocols[protocol].pairs:
         evaluations.measure(*pair, evaluations.missing(*pair))
 
 
@@ -39,6 +39,19 @@ def test_states_are_read_from_the_folder_alone(trained, tmp_path):
         assert damaged != text
         file.write_text(damaged)
         assert read_state(first).step == "evaluate"
+
+
+def test_every_protocol_of_an_arm_is_evaluated_in_turn(trained, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / "small")
+    loads = {"conditions": ["payload", "low-friction"]}
+    run, other, *_ = plan(folder, evaluations=[{"arms": ["mlp"], "overrides": loads}])
+    assert (run.evaluations, other.evaluations) == (3, 1)
+    assert "--conditions" not in run.evaluate_command()[5:]
+    evaluate(run)
+    assert read_state(run) == RunState(4, 4, 1, 3)
+    assert run.evaluate_command()[5:8] == ["--conditions", "payload", "low-friction"]
+    evaluate(run, 1)
+    assert read_state(run).done
 
 
 def test_another_config_is_refused_by_key_and_left_alone(trained):

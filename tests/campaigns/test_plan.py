@@ -93,7 +93,9 @@ class TestPreparation:
             {"name": str(size), "arm": "linear", "overrides": {"network": {"image_size": size}}}
             for size in (32, 64)
         ]
-        with pytest.raises(CampaignError, match=r"different image sizes \(\[32, 64\]"):
+        with pytest.raises(
+            CampaignError, match=r"different images \(32 pixels fast, 64 pixels fast"
+        ):
             plan(tmp_path, "manipulation", preset="laptop", arms=sizes)
 
 

@@ -122,6 +122,25 @@ def test_kill_9_of_runner_and_child_leaves_the_same_results(tmp_path, start):
 
 
 @pytest.mark.slow
+def test_an_arm_is_evaluated_by_all_its_protocols(tmp_path):
+    further = [
+        {"arms": ["mlp"], "overrides": {"conditions": ["payload"]}},
+        {"arms": ["mlp"], "overrides": {"conditions": ["low-friction"]}},
+    ]
+    made = campaign(seeds=[1], evaluations=further)
+    outcome = Runner(made, tmp_path / "small", jobs=1, poll=0.1).run()
+    assert (outcome.done, outcome.failures) == (2, {})
+    files = {
+        arm: sorted(file.stem for file in (tmp_path / "small" / arm).glob("evaluations/*.json"))
+        for arm in ("mlp-1", "prism-1")
+    }
+    assert files == {
+        "mlp-1": ["low-friction-101", "nominal-101", "payload-101"],
+        "prism-1": ["nominal-101"],
+    }
+
+
+@pytest.mark.slow
 def test_ctrl_c_saves_everything_and_says_how_to_go_on(tmp_path, start):
     rarely = {**campaign().overrides, "checkpoint_every": 5000}
     made = campaign(updates=5000, seeds=[1], overrides=rarely)

@@ -40,7 +40,7 @@ def test_every_arm_gets_the_same_number_of_runs_and_the_same_budget(tmp_path):
     for run in runs:
         assert run.config.updates == 2
         assert run.config.ppo.decay_samples == 0.5 * reported.ppo.decay_samples
-        assert run.evaluation is None
+        assert run.protocols == ()
     assert not {run.seed for run in runs} & {*made.seeds, *made.evaluation.seeds}
 
 

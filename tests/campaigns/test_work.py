@@ -37,6 +37,14 @@ def test_evaluations_are_asked_for_by_flags(tmp_path):
     ]  # fmt: skip
 
 
+def test_an_evaluation_is_asked_for_by_what_differs_from_its_presets(tmp_path):
+    """A run of the preset paper has 10 episodes by default, so 20 must be said."""
+    for episodes, words in ((10, []), (20, ["--episodes", "20"])):
+        changes = {"preset": "paper", "evaluation": {"episodes": episodes}}
+        run = plan(tmp_path, "manipulation", **changes)[0]
+        assert run.evaluate_command()[3:] == ["eval", str(run.path), *words, "--checkpoint", "4"]
+
+
 def write_run(planned, **changes):
     """Write a run folder that begins like the planned one, with what only the task knows."""
     task = HandlingTask("metaworld", "reach-v3", 11, 10, 4, ())

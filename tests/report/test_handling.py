@@ -131,11 +131,101 @@ def test_arms_correctors_conditions_and_suites(tmp_path):
     assert len(main_.rows) == 3
     other = found["metaworld push-v3, preset state"].main
     assert len(other.rows) == 1
-    suites = found["Success by suite, %"].main
-    assert cells(suites, "prism")["metaworld (2 tasks)"].text == "75.0"
+    suites = found["Success by suite, preset state"].main
+    assert suites.columns == ("arm", "Goal (1 task)", "metaworld (2 tasks)", "all (3 tasks)")
+    assert [cell.text for cell in suites.rows[1]] == ["prism", "25.0", "75.0", "58.3"]
+    linear = cells(suites, "linear")  # one task of three
+    assert {cell.kind for cell in linear.values()} == {"missing"}
+    assert [cell.detail for cell in linear.values()] == ["", "1 of 2 tasks", "1 of 3 tasks"]
     together = found["All 3 tasks together, preset state"].main
     assert cells(together, "prism")["success, %\u00a0↑"].text == "58.3"
     assert [row[0].text for row in together.rows] == ["prism"]  # nothing else has all tasks
+
+
+SOLVED = {  # of four episodes, by suite, task and training seed
+    ("libero_spatial", "a"): (4, 2, 3),
+    ("libero_spatial", "b"): (0, 1, 2),
+    ("libero_10", "c"): (1, 1, 4),
+}
+
+
+def by_suite(seed, tasks):
+    return statistics.fmean(25.0 * SOLVED[task][seed - 1] for task in tasks)
+
+
+def test_suites_are_the_same_whether_one_policy_or_three_made_the_episodes(tmp_path):
+    for seed in (1, 2, 3):
+        for arm, kind in (("linear", "linear"), ("prism", "prism")):
+            labelled = []
+            for (suite, task), counts in SOLVED.items():
+                solves = max(0, counts[seed - 1] - (arm == "linear"))
+                rows = solved(solves, position_error=0.01 * solves)
+                labelled += [{**row, "suite": suite, "task": task} for row in rows["none"]]
+                place = tmp_path / "many" / f"{arm}-{task}-{seed}"
+                write(place, arm, seed, suite=suite, task=task, kind=kind, rows=rows)
+            place = tmp_path / "one" / f"{arm}-{seed}"
+            write(place, arm, seed, suite="libero_10", kind=kind, rows={"none": labelled})
+    many, one = (chapters(tmp_path / name) for name in ("many", "one"))
+    title = "Success by suite, preset state"
+    assert many[title].main == one[title].main
+    assert many[title].differences == one[title].differences
+    assert many[title].tasks == one[title].tasks
+    # Against means computed here: over tasks, then over seeds.
+    spatial = [task for task in SOLVED if task[0] == "libero_spatial"]
+    found = cells(one[title].main, "prism")
+    for column, tasks in (("Spatial (2 tasks)", spatial), ("all (3 tasks)", list(SOLVED))):
+        values = [by_suite(seed, tasks) for seed in (1, 2, 3)]
+        low, high = t_interval(values)
+        assert found[column].text == (
+            f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f}"
+        )
+        assert found[column].detail == f"[{max(0, low):.1f},\u00a0{min(100, high):.1f}]"
+    assert [row[1].text for row in many[title].differences.rows] == ["Spatial", "Long"]
+    # The tables of all tasks are equal, too.
+    together = many["All 3 tasks together, preset state"]
+    alone = one["libero_10 reach-v3, preset state"]
+    assert [row[1:] for row in together.main.rows] == [row[1:] for row in alone.main.rows]
+    assert together.findings == alone.findings
+    assert together.differences == alone.differences
+
+
+def test_errors_of_successes_are_means_over_the_tasks_that_were_solved(tmp_path):
+    for seed in (1, 2):
+        write(tmp_path / f"a{seed}", seed=seed, rows=solved(2, position_error=0.01))
+        rows = solved(seed - 1, position_error=0.03)  # the first seed never solves it
+        write(tmp_path / f"b{seed}", seed=seed, task="push-v3", rows=rows)
+    table = chapters(tmp_path)["All 2 tasks together, preset state"].main
+    found = cells(table, "prism")
+    assert found["position error of successes, mm\u00a0↓"].text == "15.0 ± 7.1"  # of 10 and 20
+    assert found["position error, mm\u00a0↓"].text == "20.0 ± 0.0"
+
+
+def test_many_tasks_are_folded_below_what_they_show_together(tmp_path):
+    for number in range(7):
+        write(tmp_path / f"{number}", suite="libero_goal", task=f"task{number}", rows=solved(2))
+    page = write_report(tmp_path).page.read_text()
+    assert "7 trainings of 1 arm on 7 tasks" in page
+    folded = page.partition('<h2 id="tasks">Task by task</h2>')[2]
+    assert all(f"<summary>libero_goal task{number}, preset state" in folded for number in range(7))
+    assert page.count('<h2 id="chapter-') == 1  # of all tasks together
+    (tmp_path / "few").mkdir()
+    for number in range(2):
+        write(tmp_path / "few" / f"{number}", task=("reach-v3", "push-v3")[number], rows=solved(2))
+    few = write_report(tmp_path / "few").page.read_text()
+    assert "Task by task" not in few
+    assert few.count('<h2 id="chapter-') == 3
+
+
+def test_numbers_by_suite_are_in_the_data(tmp_path):
+    write(tmp_path / "one", rows=solved(4))
+    write(tmp_path / "two", suite="libero_goal", task="stove", rows=solved(1))
+    data = json.loads(write_report(tmp_path).data.read_text())
+    (suites,) = data["suites"]
+    assert suites["title"] == "Success by suite, preset state"
+    assert list(suites["families"]) == ["libero_goal", "metaworld"]
+    assert suites["families"]["libero_goal"]["prism"]["mean"] == 25.0
+    assert suites["families"]["libero_goal"]["prism"]["by_training_seed"] == {"1": 25.0}
+    assert suites["tasks"] == {"libero_goal": ["stove"], "metaworld": ["reach-v3"]}
 
 
 def test_all_tasks_together_count_the_seeds_that_have_all_of_them(tmp_path):
@@ -224,6 +314,17 @@ def test_unequal_evaluations_are_named(tmp_path):
     assert "metaworld reach-v3, preset state, none: runs were not evaluated alike" in note
     assert "seed 101: 2 initial states" in note
     assert "seed 101: 4 initial states" in note
+
+
+def test_a_mix_of_lerobots_versions_is_named(tmp_path, monkeypatch):
+    for name, seed, version in (("one", 1, "0.4.4"), ("two", 2, "0.6.1"), ("three", 3, "0.6.1")):
+        monkeypatch.setattr("prism_motor.runs.provenance._version", lambda _, v=version: v)
+        write(tmp_path / name, seed=seed, rows=solved(4))
+    (note,) = notes(tmp_path)
+    assert note == (
+        "metaworld reach-v3, preset state: trained with several versions of lerobot "
+        "(0.4.4: one; 0.6.1: three, two)."
+    )
 
 
 def test_a_damaged_campaign_is_named(tmp_path):

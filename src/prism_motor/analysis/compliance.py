@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from prism_motor._ranges import Bounds, Checked, Seed, above, between, length
-from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
+from prism_motor._ranges import Bounds, Seed, above, between, length
+from prism_motor.analysis.study import Finding, Report, ResultTable, Study, StudyConfig, silent
 from prism_motor.analysis.subjects import Subject, load_same_task
 from prism_motor.manipulation.compliance import (
     ComplianceConfig,
@@ -21,7 +21,7 @@ from prism_motor.manipulation.compliance import (
 )
 from prism_motor.manipulation.contact import AFTER, diagnose
 from prism_motor.manipulation.data import environment_of
-from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
+from prism_motor.manipulation.policy import check_fit
 from prism_motor.manipulation.rollout import run_episode
 from prism_motor.runs import to_dict
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SweepConfig(Checked, section="compliance"):
+class SweepConfig(StudyConfig, section="compliance"):
     """How settings are compared."""
 
     baseline: Literal["mcc-sensorless", "mcc-oracle"] = "mcc-sensorless"
@@ -50,6 +50,8 @@ class SweepConfig(Checked, section="compliance"):
     """Seed of the resets and of all noise."""
     stiffness: Annotated[float | None, above(0, 1e5)] = None
     """Kp of LIBERO's controller; the paper uses 50. Default: LIBERO's own, 150."""
+    task: str = ""
+    """Which task of policies that learned several, as SUITE/NUMBER; default: the first."""
 
     @property
     def grid(self) -> ComplianceGrid:
@@ -92,7 +94,7 @@ def _run(
     report: Report,
 ) -> list[tuple[bool, float | None]]:
     """Return success and contact impulse of every episode."""
-    actor, corrector = PolicyActor(subject.policy), ComplianceCorrector(setting)
+    actor, corrector = subject.policy.acting_on(environment.task), ComplianceCorrector(setting)
     found = []
     for k in range(config.episodes):
         seed = 10_000 * config.seed + k
@@ -137,7 +139,7 @@ def _count(subjects: Sequence[Subject], config: SweepConfig) -> int:
 
 
 def _run_study(subjects: Sequence[Subject], config: SweepConfig, report: Report) -> Finding:
-    environment = environment_of(subjects[0].policy.config, config.stiffness)
+    environment = environment_of(subjects[0].policy.config, config.stiffness, config.task)
     try:
         trials = run_sweep(subjects, environment, config, report)
     finally:

@@ -13,22 +13,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from prism_motor._checks import InputError
-from prism_motor._ranges import Checked, Seed, above, between
+from prism_motor._ranges import Seed, above, between
 from prism_motor.analysis.contact_episodes import (
     SHOWN,
     ContactEpisode,
     ContactRecord,
     aligned,
     measure,
+    mechanics,
+    shared_episodes,
     typical,
 )
-from prism_motor.analysis.contact_figure import draw_contacts
-from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
+from prism_motor.analysis.contact_figure import draw_contacts, draw_mechanics
+from prism_motor.analysis.study import Finding, Report, ResultTable, Study, StudyConfig, silent
 from prism_motor.analysis.subjects import Subject, by_arm, load_same_task
 from prism_motor.manipulation.compliance import compliance_label, find_compliance, make_corrector
 from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD, diagnose
 from prism_motor.manipulation.data import environment_of
-from prism_motor.manipulation.diffusion.policy import PolicyActor, check_fit
+from prism_motor.manipulation.policy import check_fit
 from prism_motor.manipulation.rollout import run_episode
 from prism_motor.statistics import wilson
 
@@ -49,7 +51,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
-class ContactConfig(Checked, section="contact"):
+class ContactConfig(StudyConfig, section="contact"):
     """How contacts are recorded."""
 
     compliance: tuple[str, ...] = ()
@@ -63,6 +65,8 @@ class ContactConfig(Checked, section="contact"):
     """Seed of the noise of policies and of the baselines."""
     stiffness: Annotated[float | None, above(0, 1e5)] = None
     """Kp of LIBERO's controller for all arms; the paper uses 50. Default: LIBERO's own, 150."""
+    task: str = ""
+    """Which task of policies that learned several, as SUITE/NUMBER; default: the first."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -143,7 +147,7 @@ class _Recorder:
         self, contender: ContactContender, environment: Environment, config: ContactConfig
     ) -> None:
         self.environment, self.config = environment, config
-        self.actor: HandlingActor = PolicyActor(contender.subject.policy)
+        self.actor: HandlingActor = contender.subject.policy.acting_on(environment.task)
         name = contender.compliance
         self.corrector = None if name is None else make_corrector(name, environment)
 
@@ -242,6 +246,26 @@ def _episode(one: ContactEpisode) -> dict[str, Any]:
     return {"initial_state": one.initial_state, **asdict(one.outcome), "contact": contact}
 
 
+def _mechanics(arm: str, episode: ContactEpisode) -> dict[str, Any]:
+    """Return a whole episode step by step."""
+    trace, contact = episode.trace, episode.contact
+    impulse, power = mechanics(trace)
+    signals = {
+        "time": trace.time,
+        "force": trace.largest_force,
+        "speed": trace.speed,
+        "impulse": impulse,
+        "power": power,
+    }
+    return {
+        "arm": arm,
+        "initial_state": episode.initial_state,
+        "success": episode.outcome.success,
+        "first_contact": None if contact is None else contact.time,
+        **{name: _plain(values[None])[0] for name, values in signals.items()},
+    }
+
+
 def _plain(values: np.ndarray) -> list[list[float | None]]:
     """Return numbers for JSON, short, with ``None`` outside an episode."""
     return [[round(float(v), 4) if np.isfinite(v) else None for v in row] for row in values]
@@ -252,7 +276,7 @@ def _count(subjects: Sequence[Subject], config: ContactConfig) -> int:
 
 
 def _run(subjects: Sequence[Subject], config: ContactConfig, report: Report) -> Finding:
-    environment = environment_of(subjects[0].policy.config, config.stiffness)
+    environment = environment_of(subjects[0].policy.config, config.stiffness, config.task)
     try:
         contenders = make_contenders(subjects, config)
         records = record_contacts(contenders, environment, config, report)
@@ -269,6 +293,8 @@ def make_finding(records: Sequence[ContactRecord], task: Task, config: ContactCo
         task: What they did.
         config: How they were recorded.
     """
+    shared = shared_episodes(records)
+    state = next(iter(shared.values())).initial_state
     every, solved = (make_table(records, successful=alone) for alone in (False, True))
     title = f"“{task.instruction}”: force and speed at first contact"
     return Finding(
@@ -276,8 +302,18 @@ def make_finding(records: Sequence[ContactRecord], task: Task, config: ContactCo
         caption=_caption(records, task, config),
         tables={"": every, "successful": solved},
         screen={"all episodes": every, "successful episodes": solved},
-        data={"task": asdict(task), "runs": [_record(record) for record in records]},
-        figures={"contact": lambda: draw_contacts(records, title)},
+        data={
+            "task": asdict(task),
+            "threshold": THRESHOLD,
+            "runs": [_record(record) for record in records],
+            "mechanics": [_mechanics(arm, episode) for arm, episode in shared.items()],
+        },
+        figures={
+            "contact": lambda: draw_contacts(records, title),
+            "mechanics": lambda: draw_mechanics(
+                shared, f"“{task.instruction}” from initial state {state}"
+            ),
+        },
     )
 
 
@@ -286,7 +322,8 @@ CONTACT = Study(
     domain="manipulation",
     help="""Compare what policies do when they touch something: force, speed, impulse, work, power.
 
-All start from the same fixed initial states of their task. Writes contact.json and contact.png.""",
+All start from the same fixed initial states of their task. Writes contact.json, contact.png and
+mechanics.png.""",
     config=ContactConfig,
     load=load_same_task,
     count=_count,

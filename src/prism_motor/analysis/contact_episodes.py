@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from prism_motor.analysis.subjects import ArmMean, mean_over_seeds
-from prism_motor.manipulation.contact import AFTER, BEFORE, Contact, ContactTrace, align
+from prism_motor.manipulation.contact import (
+    AFTER,
+    BEFORE,
+    Contact,
+    ContactTrace,
+    accumulated_impulse,
+    align,
+    contact_power,
+)
 from prism_motor.manipulation.environment import Array, Image
 from prism_motor.manipulation.rollout import HandlingOutcome
 from prism_motor.statistics import bootstrap
@@ -61,6 +69,27 @@ def typical(episodes: Sequence[ContactEpisode]) -> ContactEpisode | None:
     chosen = [(force, one) for success, force, one in touched if success]
     chosen = sorted(chosen or [(force, one) for _, force, one in touched], key=lambda pair: pair[0])
     return chosen[(len(chosen) - 1) // 2][1] if chosen else None
+
+
+def shared_episodes(records: Sequence[ContactRecord]) -> dict[str, ContactEpisode]:
+    """Return one episode by arm, of its first policy, all from the same initial state.
+
+    It is that of the typical episode of the first policy, or its first one without contact.
+    """
+    first = records[0].episodes
+    state = (typical(first) or first[0]).initial_state
+    found: dict[str, ContactEpisode] = {}
+    for record in records:
+        (episode,) = [one for one in record.episodes if one.initial_state == state]
+        found.setdefault(record.arm, episode)
+    return found
+
+
+def mechanics(trace: ContactTrace) -> tuple[Array, Array]:
+    """Return accumulated contact impulse, N s, and contact power, W, of every step."""
+    force = trace.largest_force
+    impulse = accumulated_impulse(force, trace.control_seconds)
+    return impulse, contact_power(force, trace.velocity)
 
 
 def aligned(records: Sequence[ContactRecord], signal: str) -> Array:

@@ -1,15 +1,22 @@
-"""The figure of contacts: images of a typical episode, force and speed around first contact."""
+"""Figures of contact: force and speed around first contact, impulse and power over an episode."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from prism_motor._figures import BLUE, INK, ORANGE, PALE, new_figure
-from prism_motor.analysis.contact_episodes import SHOWN, ContactRecord, aligned
+from prism_motor.analysis.contact_episodes import (
+    SHOWN,
+    ContactEpisode,
+    ContactRecord,
+    aligned,
+    mechanics,
+)
 from prism_motor.analysis.subjects import by_arm
+from prism_motor.arms import arm_colours
 from prism_motor.manipulation.contact import AFTER, BEFORE, THRESHOLD
 
 if TYPE_CHECKING:
@@ -65,6 +72,51 @@ def draw_contacts(records: Sequence[ContactRecord], title: str) -> Figure:
     axes[0].set_ylabel("contact force $F_c$, N", color=FORCE)
     speeds[-1].set_ylabel("hand speed $v_{EEF}$, m/s", color=SPEED)
     figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def draw_mechanics(episodes: Mapping[str, ContactEpisode], title: str) -> Figure:
+    """Draw impulse and power of contact over one whole episode of each arm.
+
+    Args:
+        episodes: By arm, all from the same initial state.
+        title: What they do.
+    """
+    colours = arm_colours(episodes)
+    panels = (
+        r"(c) accumulated contact impulse  $J_c(t)=\int_0^t F_c\,d\tau$, N s",
+        r"(d) contact power  $P_c=F_c\,\|v_{EEF}\|$, W",
+    )
+    figure = new_figure(10.5, 3.6)
+    axes = figure.subplots(1, 2, sharex=True)
+    for axis, name in zip(axes, panels, strict=True):
+        axis.set_title(name, loc="left", fontsize=10)
+        axis.set_xlabel("time since the start, s")
+        axis.grid(color=PALE, lw=0.8)
+    for arm, episode in episodes.items():
+        trace, contact = episode.trace, episode.contact
+        label = f"{arm} ({'solved' if episode.outcome.success else 'not solved'})"
+        for axis, values in zip(axes, mechanics(trace), strict=True):
+            axis.plot(trace.time, values, color=colours[arm], lw=1.5, label=label)
+            if contact is not None:
+                at = trace.time[contact.step], values[contact.step]
+                axis.plot(
+                    *at,
+                    "o",
+                    color=colours[arm],
+                    ms=5,
+                    mec="white",
+                    mew=0.8,
+                    zorder=3,
+                    clip_on=False,
+                )
+    for axis in axes:
+        axis.set_ylim(bottom=0)
+        axis.set_xlim(left=0)
+    figure.suptitle(f"{title}; dots: first contact ({THRESHOLD:g} N)", fontsize=11)
+    handles, labels = axes[0].get_legend_handles_labels()
+    columns = min(4, len(labels))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
     return figure
 
 

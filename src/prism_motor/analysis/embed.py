@@ -15,7 +15,7 @@ import numpy as np
 
 from prism_motor._checks import InputError
 from prism_motor._figures import BLUE, GREEN, GREY, INK, ORANGE, PINK, new_figure
-from prism_motor._ranges import Checked, Seed, Threads, between
+from prism_motor._ranges import Seed, Threads, between
 from prism_motor.analysis.embed_samples import (
     COMPONENTS,
     PERPLEXITY,
@@ -27,7 +27,7 @@ from prism_motor.analysis.embed_samples import (
     project,
 )
 from prism_motor.analysis.recording import record
-from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
+from prism_motor.analysis.study import Finding, Report, ResultTable, Study, StudyConfig, silent
 from prism_motor.analysis.subjects import Subject
 from prism_motor.locomotion.conditions import find_condition
 
@@ -64,7 +64,7 @@ class NotComparableError(InputError):
 
 
 @dataclass(frozen=True)
-class EmbedConfig(Checked, section="embed"):
+class EmbedConfig(StudyConfig, section="embed"):
     """Conditions, and how many samples."""
 
     conditions: tuple[str, ...] = ("nominal", "low-friction", "payload")

@@ -4,12 +4,12 @@
 ``raw``         the observation history as the policy receives it
 ``first_order`` the linear stage of the interaction layer: W_1 x + b_1 (residual actor: p_1)
 ``polynomial``  the interaction features: psi_K (residual actor: p_K)
-``conditioner`` the conditioner's output, which the trunk receives
+``conditioner`` the conditioner's output, which the trunk receives, with what by-passes it
 ``hidden_1``    the first hidden layer of the trunk after its activation, and so on
 =============== ============================================================================
 
 Actors without a conditioner have only ``raw`` and the hidden layers; a layer of degree 1 has no
-``polynomial``.
+``polynomial``. In ``prism-after`` the interaction layer comes after the last hidden one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prism_motor.nn.actors import ResidualEncoder
-from prism_motor.nn.conditioner import PolynomialConditioner
-from prism_motor.nn.factors import FactorLayer
+from prism_motor.nn import (
+    Bypass,
+    ExplicitLayer,
+    FactorLayer,
+    PolynomialConditioner,
+    ResidualEncoder,
+)
+from prism_motor.nn.trunk import layer_after
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.policy import WalkingPolicy
@@ -49,8 +54,8 @@ def read_features(
     with torch.inference_mode(), _collect(policy.module) as found:
         for batch in torch.as_tensor(observations).split(_BATCH):
             found["raw"] = batch
-            policy.module(batch)
-            batches.append(dict(found))
+            policy.module(batch.to(policy.device))
+            batches.append({name: values.cpu() for name, values in found.items()})
     return {name: torch.cat([b[name] for b in batches]).numpy() for name in found}
 
 
@@ -67,12 +72,12 @@ def read_conditioner(conditioner: nn.Module | None, inputs: Tensor) -> dict[str,
         on, and the output as ``conditioner``.
     """
     if conditioner is None:
-        return {"conditioner": inputs.numpy()}
+        return {"conditioner": inputs.cpu().numpy()}
     found: dict[str, Tensor] = {}
     places = _encoder_places(conditioner)
     with torch.inference_mode(), _hooked(places, found):
-        conditioner(inputs)
-    return {name: found[name].numpy() for name, _, _ in places}
+        conditioner(inputs.to(next(conditioner.parameters()).device))
+    return {name: found[name].cpu().numpy() for name, _, _ in places}
 
 
 def feature_names(policy: WalkingPolicy) -> list[str]:
@@ -117,12 +122,17 @@ def _keep(found: dict[str, Tensor], name: str, pick: _Pick) -> Callable[..., Non
 def _places(module: Any) -> list[_Place]:
     """Return where in a policy module each feature can be read."""
     encoder, trunk = None, module.mlp
-    if isinstance(trunk[0], PolynomialConditioner | ResidualEncoder):
+    if isinstance(trunk[0], PolynomialConditioner | ResidualEncoder | Bypass):
         encoder, trunk = trunk
     places = [] if encoder is None else _encoder_places(encoder)
     # rsl_rl shares one activation module among all layers, so a hidden layer is read where it
-    # enters the next linear one.
-    return places + _hidden_places(trunk)
+    # enters the next one.
+    places += _hidden_places(trunk)
+    after = layer_after(trunk)
+    if isinstance(after, FactorLayer):
+        last, *_ = places.pop()
+        places += [(last, after, _input), *_layer_places(after)]
+    return places
 
 
 def _hidden_places(layers: nn.Module, name: str = "hidden") -> list[_Place]:
@@ -132,19 +142,25 @@ def _hidden_places(layers: nn.Module, name: str = "hidden") -> list[_Place]:
 
 def _encoder_places(encoder: nn.Module) -> list[_Place]:
     places: list[_Place] = []
-    if isinstance(encoder, ResidualEncoder):
-        places.append(("first_order", encoder.factors[0], _output))
-        if encoder.degree > 1:
-            places.append(("polynomial", encoder.branch_out, _input))
-    elif isinstance(encoder, PolynomialConditioner):
-        layer = encoder.interaction
-        if isinstance(layer, FactorLayer):
-            places.append(("first_order", layer, _first_factor))
-        if layer.degree > 1:
-            places.append(("polynomial", layer, _output))
+    inner = encoder.encoder if isinstance(encoder, Bypass) else encoder
+    if isinstance(inner, ResidualEncoder):
+        places.append(("first_order", inner.factors[0], _output))
+        if inner.degree > 1:
+            places.append(("polynomial", inner.branch_out, _input))
+    elif isinstance(inner, PolynomialConditioner):
+        places += _layer_places(inner.interaction)
     else:
-        places += _hidden_places(encoder, "latent")
+        places += _hidden_places(inner, "latent")
     return [*places, ("conditioner", encoder, _output)]
+
+
+def _layer_places(layer: FactorLayer | ExplicitLayer) -> list[_Place]:
+    places: list[_Place] = []
+    if isinstance(layer, FactorLayer):
+        places.append(("first_order", layer, _first_factor))
+    if layer.degree > 1:
+        places.append(("polynomial", layer, _output))
+    return places
 
 
 def _input(part: nn.Module, x: Tensor, y: Tensor) -> Tensor:

@@ -41,12 +41,14 @@ class TopInteractions:
     ) -> None:
         self._products = products_of(policy)
         count = min(check_size("TopInteractions", "count", count), self._products.count)
+        if observations is not None:
+            observations = observations.to(self._products.device)
         centre, scale = _typical(self._products, observations)
         with torch.no_grad():
-            forms = branch_forms(self._products, centre)
+            forms = branch_forms(self._products, centre if observations is None else observations)
             named = name_products(self._products, name_inputs(policy.config.task), forms, scale)
             if observations is None:
-                strength = torch.tensor([product.strength for product in named])
+                strength = centre.new_tensor([product.strength for product in named])
                 effect = strength * _gain(self._products, centre)
             else:
                 changes = remove_each(self._products, self._products.read(observations))
@@ -56,8 +58,8 @@ class TopInteractions:
         self.roles = [named[i].role for i in chosen.tolist()]
         self._chosen = chosen
         # The first row keeps everything, each of the others lacks one product.
-        self._keep = torch.ones(count + 1, self._products.count)
-        self._keep[torch.arange(1, count + 1), chosen] = 0.0
+        self._keep = effect.new_ones(count + 1, self._products.count)
+        self._keep[torch.arange(1, count + 1, device=effect.device), chosen] = 0.0
 
     @torch.inference_mode()
     def update(self, observation: Tensor) -> list[tuple[str, float]]:
@@ -81,7 +83,7 @@ def _typical(products: Products, observations: Tensor | None) -> tuple[Tensor, T
     if observations is not None:
         return observations.mean(0), observations.std(0)
     normaliser = products.actor.obs_normalizer
-    zeros = torch.zeros(1, products.actor.obs_dim)
+    zeros = torch.zeros(1, products.actor.obs_dim, device=products.device)
     with torch.no_grad():
         offset = normaliser(zeros).squeeze(0)
         slope = normaliser(zeros + 1).squeeze(0) - offset

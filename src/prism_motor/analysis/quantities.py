@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TOTALS = (
     "joint_power",
     "joint_power_signed",
+    "joint_power_net",
     "slip_velocity",
     "foot_speed",
     "normal_force",
@@ -34,7 +35,11 @@ TOTALS = (
     "roll",
     "pitch",
 )
-"""Quantities of the whole robot, in order; foot quantities are sums over the feet."""
+"""Quantities of the whole robot, in order; foot quantities are sums over the feet.
+
+``joint_power`` is gross, sum |tau_j dq_j| (the paper's Figure 1a); ``joint_power_net`` is the size
+of the sum, |tau' dq| (its Table 4); ``joint_power_signed`` is the sum itself.
+"""
 
 PER_FOOT = ("contact", "slip_velocity", "normal_force", "foot_impulse", "contact_power")
 """Quantities of single feet, e.g. ``slip_velocity_left_ankle_roll``."""
@@ -99,6 +104,7 @@ class QuantityMeter:
         totals = (
             power.abs().sum(-1),
             power.sum(-1),
+            power.sum(-1).abs(),
             slip.sum(-1),
             planar_speed(state.foot_velocity).sum(-1),
             normal.sum(-1),

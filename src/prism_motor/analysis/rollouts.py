@@ -114,6 +114,7 @@ class Rollout:
                     f"{SCHEMA}: record it again."
                 )
             tables = {n: Columns(tuple(c), arrays.pop(n)) for n, c in data["names"].items()}
+            tables["quantities"] = _with_net_power(tables["quantities"])
             features = _take_features(arrays)
             if features:
                 features = {"raw": tables["observations"].values, **features}
@@ -123,6 +124,14 @@ class Rollout:
             raise RunError(f"There is no rollout at {path}.") from None
         except (ValueError, KeyError, TypeError, EOFError, OSError, BadZipFile) as error:
             raise RunError(f"{path} is not a rollout: {error}") from error
+
+
+def _with_net_power(quantities: Columns) -> Columns:
+    """Return the quantities with the net joint power, which earlier versions did not store."""
+    if "joint_power_net" in quantities.names or "joint_power_signed" not in quantities.names:
+        return quantities
+    net = np.abs(quantities["joint_power_signed"])[:, None]
+    return Columns((*quantities.names, "joint_power_net"), np.hstack([quantities.values, net]))
 
 
 def _take_features(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from prism_motor._checks import InputError, check_choice, check_name
 from prism_motor._console import Progress, text_table
+from prism_motor._devices import Device
 from prism_motor._figures import STYLE, check_matplotlib, save_png
+from prism_motor._ranges import Checked
 from prism_motor._registry import resolve
 from prism_motor.domains import open_run
 from prism_motor.runs import RunError, collect_provenance, to_dict
@@ -43,6 +45,15 @@ def silent(*_: object) -> None:
 
 S = TypeVar("S")
 C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class StudyConfig(Checked):
+    """What the settings of our own studies have in common; yours need not."""
+
+    device: Device | None = field(default=None, kw_only=True)
+    """Torch device of the policies; default: that of their training, or the CPU where it is
+    missing."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +244,8 @@ def _load(
         return study.load(runs, checkpoint, config)
     from prism_motor.analysis.subjects import load_subjects
 
-    return load_subjects(runs, checkpoint, domain=study.domain)  # type: ignore[return-value]
+    device = getattr(config, "device", None)
+    return load_subjects(runs, checkpoint, domain=study.domain, device=device)  # type: ignore[return-value]
 
 
 def write_finding(

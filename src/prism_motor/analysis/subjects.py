@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from prism_motor._checks import InputError
+from prism_motor._devices import resolve_device
+from prism_motor.analysis.study import StudyConfig
 from prism_motor.domains import DOMAINS
 from prism_motor.runs import RunError
 from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.statistics import Interval, estimate
 
-_INCIDENTAL = ("seed", "threads", "updates", "demos")
+_INCIDENTAL = ("seed", "threads", "device", "updates", "demos")
 """Settings of a run in which the policies of one arm may differ."""
 
 
@@ -63,7 +65,11 @@ class Subject:
 
 
 def load_subjects(
-    paths: Sequence[Path], checkpoint: int | None = None, *, domain: str = "locomotion"
+    paths: Sequence[Path],
+    checkpoint: int | None = None,
+    *,
+    domain: str = "locomotion",
+    device: str | None = None,
 ) -> tuple[list[Subject], list[str]]:
     """Load what can be loaded; return the policies and a sentence per run left out.
 
@@ -71,17 +77,19 @@ def load_subjects(
         paths: Run folders, each once.
         checkpoint: Which checkpoint; the newest by default.
         domain: Name of their domain.
+        device: Where they compute; default: where they were trained, or the CPU.
     """
     if not paths:
         raise InputError("Give at least one run folder.")
     if len({path.resolve() for path in paths}) < len(paths):
         raise InputError(f"Give every run only once, got: {', '.join(map(str, paths))}.")
-    load = DOMAINS[domain].load_policy
+    if device is not None:
+        device = resolve_device(device)  # missing: an error, not a reason to leave runs out
     found: list[Subject] = []
     left_out: list[str] = []
     for path in paths:
         try:
-            policy = load(path, checkpoint)
+            policy = DOMAINS[domain].place_policy(path, checkpoint, device)
         except (RunError, InputError) as error:
             left_out.append(f"{path} is left out: {error}")
         else:
@@ -231,10 +239,11 @@ def same_robot(subjects: Sequence[Subject]) -> tuple[list[Subject], list[str]]:
 
 
 def load_same_task(
-    paths: Sequence[Path], checkpoint: int | None = None, config: object = None
+    paths: Sequence[Path], checkpoint: int | None = None, config: StudyConfig | None = None
 ) -> tuple[list[Subject], list[str]]:
     """Load manipulation policies; the first that can be loaded decides the task."""
-    subjects, left_out = load_subjects(paths, checkpoint, domain="manipulation")
+    device = None if config is None else config.device
+    subjects, left_out = load_subjects(paths, checkpoint, domain="manipulation", device=device)
 
     def differ(first: Subject, other: Subject) -> str:
         seen = [_inputs(subject) for subject in (first, other)]
@@ -249,5 +258,8 @@ def load_same_task(
 def _inputs(subject: Subject) -> str:
     """Describe what a manipulation policy does and what it looks at."""
     task, network = subject.policy.config.task, subject.policy.config.network
-    size = f" of {network.image_size} pixels" if network.inputs == "images" else ""
+    size = ""
+    if network.inputs == "images":
+        drawn = network.drawn_size or network.image_size
+        size = f" of {network.image_size} pixels (drawn {network.renderer} at {drawn})"
     return f"{task.suite} {task.name} with {network.inputs}{size}"

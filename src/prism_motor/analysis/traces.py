@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +12,10 @@ import numpy as np
 import torch
 
 from prism_motor._checks import InputError
-from prism_motor._ranges import Checked, Seed, Threads, above, between
-from prism_motor.analysis.recording import CommandScript, record
-from prism_motor.analysis.study import Finding, Report, ResultTable, Study, silent
+from prism_motor._ranges import Seed, Threads, above, between
+from prism_motor.analysis.recording import record
+from prism_motor.analysis.scripts import make_script
+from prism_motor.analysis.study import Finding, Report, ResultTable, Study, StudyConfig, silent
 from prism_motor.analysis.subjects import Subject, by_arm, load_subjects, same_robot
 from prism_motor.analysis.traces_figures import VELOCITIES, draw_mechanics, draw_tracking
 from prism_motor.locomotion.conditions import find_condition
@@ -22,31 +24,20 @@ from prism_motor.sim.robots import make_robot
 from prism_motor.statistics import estimate
 
 if TYPE_CHECKING:
+    from prism_motor.analysis.recording import CommandScript
     from prism_motor.analysis.rollouts import Rollout
     from prism_motor.locomotion.task import TaskConfig
 
-TOUR = CommandScript(
-    points=(
-        (0.0, 0.0, 0.0, 0.0),
-        (2.0, 0.5, 0.0, 0.0),
-        (7.0, 0.3, 0.0, 0.5),
-        (11.0, 0.0, 0.25, 0.0),
-        (15.0, -0.25, 0.0, 0.0),
-        (18.0, 0.0, 0.0, 0.0),
-    ),
-    seconds=20.0,
-)
-"""Stand, walk, turn, side-step, walk back, stand: all within the training commands."""
-
-MECHANICS = ("joint_power", "slip_velocity", "foot_impulse", "contact_power")
-"""Quantities of the paper's Figure 1."""
+MECHANICS = ("joint_power", "slip_velocity", "foot_impulse", "contact_power", "joint_power_net")
+"""Quantities of the paper's Figure 1, and the power of its Table 4."""
 
 ERRORS = ("tracking_error", "yaw_error")
 
 _COLUMNS = {
     "tracking_error": ("linear error, m/s", 3),
     "yaw_error": ("yaw error, rad/s", 3),
-    "joint_power": ("joint power, W", 1),
+    "joint_power": ("joint power, gross, W", 1),
+    "joint_power_net": ("joint power, net, W", 1),
     "slip_velocity": ("slip, m/s", 3),
     "normal_force": ("normal force, N", 0),
     "contact_power": ("contact power, W", 1),
@@ -54,45 +45,15 @@ _COLUMNS = {
 """Means in the table: quantity, title and digits."""
 
 
-def read_script(file: Path, seconds: float) -> CommandScript:
-    """Read a script: lines of time, forward, sideways and yaw rate, separated by commas or spaces.
-
-    Args:
-        file: The file; lines that start with ``#`` are comments.
-        seconds: When the script ends.
-    """
-    if not file.is_file():
-        raise InputError(f"There is no script {file}.")
-    points = []
-    for number, line in enumerate(file.read_text().splitlines(), start=1):
-        cells = line.split("#")[0].replace(",", " ").split()
-        if not cells:
-            continue
-        try:
-            time, forward, sideways, yaw = map(float, cells)
-        except ValueError:
-            raise InputError(
-                f"{file}, line {number}: expected time, forward, sideways and yaw rate as four "
-                f"numbers, got {line.strip()!r}."
-            ) from None
-        points.append((time, forward, sideways, yaw))
-    return CommandScript(tuple(points), seconds)
-
-
-def make_script(file: Path | None, seconds: float) -> CommandScript:
-    """Read a script from a file, or cut :data:`TOUR` to a length."""
-    if file is not None:
-        return read_script(file, seconds)
-    return CommandScript(tuple(p for p in TOUR.points if p[0] < seconds), seconds)
-
-
 @dataclass(frozen=True)
-class TraceConfig(Checked, section="traces"):
+class TraceConfig(StudyConfig, section="traces"):
     """How traces are recorded."""
 
     script: Path | None = None
     """Text file with a line of time (s), forward, sideways (m/s) and yaw rate (rad/s) for every new
     command; default: stand, walk, turn, side-step, walk back, stand."""
+    forward: Annotated[float | None, between(-20, 20)] = None
+    """A fixed forward velocity to hold instead of a script, m/s."""
     seconds: Annotated[float, above(0, 600)] = 20.0
     """When the script ends."""
     detail: Annotated[tuple[float, float], between(0, 600)] = (4.0, 6.0)
@@ -115,7 +76,11 @@ class TraceConfig(Checked, section="traces"):
                 f"Traces: the detail must start before it ends and lie within the script's "
                 f"{self.seconds:g} s, got {start:g} to {end:g} s."
             )
-        make_script(self.script, self.seconds)  # fail now if it cannot be read
+        self.commands()  # fail now if they cannot be read
+
+    def commands(self, turn: float = math.inf) -> CommandScript:
+        """Return the script, with yaw rates of the tour up to ``turn``, rad/s."""
+        return make_script(self.script, self.forward, seconds=self.seconds, turn=turn)
 
 
 @dataclass(frozen=True)
@@ -296,18 +261,20 @@ def _plain(values: np.ndarray) -> list[float | None]:
 def _load(
     paths: Sequence[Path], checkpoint: int | None, config: TraceConfig
 ) -> tuple[list[Subject], list[str]]:
-    subjects, left_out = load_subjects(paths, checkpoint)
+    subjects, left_out = load_subjects(paths, checkpoint, device=config.device)
     subjects, differing = same_robot(subjects)
     return subjects, left_out + differing
 
 
 def _count(subjects: Sequence[Subject], config: TraceConfig) -> int:
     rates = (subject.policy.config.task.simulation.control_dt for subject in subjects)
-    return sum(make_script(config.script, config.seconds).steps(dt) for dt in rates)
+    return sum(config.commands().steps(dt) for dt in rates)
 
 
 def _run(subjects: Sequence[Subject], config: TraceConfig, report: Report) -> Finding:
-    script = make_script(config.script, config.seconds)
+    # Policies that were never told to turn fast are not asked to.
+    turn = min(subject.policy.config.task.commands.turn_limit for subject in subjects)
+    script = config.commands(turn)
     traces = record_traces(subjects, script, config, report)
     foot = make_robot(subjects[0].policy.config.task.robot).feet[0]
     return Finding(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Annotated, Any
 
-from prism_motor._checks import InputError, check_choice, check_name
+from prism_motor._checks import InputError, check_choice, check_name, show
 from prism_motor._ranges import Checked, Count, Seeds, above
 from prism_motor.domains import Domain, domain_of
-from prism_motor.runs.configs import ConfigError, flatten, from_dict
+from prism_motor.runs.configs import ConfigError, apply_overrides, flatten, from_dict, to_dict
 from prism_motor.runs.layout import DEMOS, LOGS, TUNING_RUNS
 from prism_motor.train.config import EvaluationConfig, check_unique
 
@@ -58,6 +59,20 @@ class Variant(Checked, section="variants"):
 
 
 @dataclass(frozen=True)
+class FurtherEvaluation(Checked, section="evaluations"):
+    """One more evaluation of the policies of some arms, after the one that all arms get."""
+
+    arms: tuple[str, ...]
+    """Names of the arms."""
+    overrides: dict[str, Any] = field(default_factory=dict)
+    """Settings of the evaluation that differ from the campaign's."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_unique("evaluations.arms", self.arms)
+
+
+@dataclass(frozen=True)
 class Tuning(Checked, section="tuning"):
     """A sweep for every arm before the reported runs, on seeds that are never reported."""
 
@@ -101,6 +116,8 @@ class Campaign(Checked, section="campaign"):
     """Settings of what must be prepared before training, if the domain needs anything."""
     evaluation: EvaluationConfig
     """How the policies are evaluated."""
+    evaluations: tuple[FurtherEvaluation, ...] = ()
+    """Further evaluations of some of the arms."""
     tuning: Tuning | None = None
     """The sweep before the reported runs."""
 
@@ -118,6 +135,7 @@ class Campaign(Checked, section="campaign"):
         check_unique("The arms' names", [self.label(arm) for arm in self.arms])
         check_unique("seeds", self.seeds)
         self._check_variants()
+        self._check_evaluations()
         if self.tuning is not None:
             self._check_tuning(self.tuning)
 
@@ -131,8 +149,22 @@ class Campaign(Checked, section="campaign"):
         if earlier:
             check_unique("The variants' names", earlier)
 
+    def _check_evaluations(self) -> None:
+        labels = [self.label(arm) for arm in self.arms]
+        for further in self.evaluations:
+            for name in further.arms:
+                check_choice("arm of [[evaluations]]", self.domain.arm_name(name), labels)
+        for arm in self.arms:
+            protocols = self.protocols(arm)
+            if len({json.dumps(to_dict(one)) for one in protocols}) < len(protocols):
+                raise CampaignError(
+                    f"[[evaluations]]: {arm.name} would be evaluated twice in the same way. Give "
+                    "every evaluation overrides that differ, or remove one."
+                )
+
     def _check_tuning(self, tuning: Tuning) -> None:
-        for what, seeds in (("seeds", self.seeds), ("evaluation.seeds", self.evaluation.seeds)):
+        evaluated = {seed for arm in self.arms for one in self.protocols(arm) for seed in one.seeds}
+        for what, seeds in (("seeds", self.seeds), ("evaluation.seeds", evaluated)):
             if shared := sorted({*tuning.seeds} & {*seeds}):
                 raise CampaignError(
                     f"tuning.seeds and {what} share {shared}: seeds used for tuning must not be "
@@ -155,6 +187,18 @@ class Campaign(Checked, section="campaign"):
         """Return the label of an arm's runs."""
         return self.domain.arm_name(arm.name)
 
+    def protocols(self, arm: Arm) -> tuple[EvaluationConfig, ...]:
+        """Return all evaluations of an arm's policies: the one of all arms, then its own."""
+        further = [
+            one.overrides
+            for one in self.evaluations
+            if self.label(arm) in map(self.domain.arm_name, one.arms)
+        ]
+        try:
+            return (self.evaluation, *(apply_overrides(self.evaluation, own) for own in further))
+        except InputError as error:
+            raise CampaignError(f"[[evaluations]] of {arm.name}: {error}") from error
+
     def variant_overrides(self, variant: Variant) -> dict[str, Any]:
         """Return the settings of a variant by dotted key, including those it starts from."""
         base = next((one for one in self.variants if one.name == variant.like), None)
@@ -171,22 +215,46 @@ def read_campaign(data: dict[str, Any], where: str) -> Campaign:
     """
     if not isinstance(data, dict):
         raise CampaignError(f"{where}: expected a table of settings, got {type(data).__name__}.")
-    for key in ("arms", "variants", "tasks", "plugins"):
+    for key in ("arms", "variants", "tasks", "evaluations", "plugins"):
         inner = str if key == "plugins" else dict
         listed = data.get(key, [])
         if not isinstance(listed, list) or not all(isinstance(one, inner) for one in listed):
             raise CampaignError(f"{where}: {key} must be a list of {_LISTED[inner]}.")
     domain = domain_of(data)
     data = {"preset": domain.default_preset, **_by_present_names(data, domain)}
-    data["evaluation"] = from_dict(
-        domain.evaluation, data.get("evaluation", {}), f"{where}: evaluation"
-    )
+    given = data.get("evaluation", {})
+    if isinstance(given, dict):  # what is not given is as the preset has it
+        given = to_dict(domain.protocol(str(data["preset"]))) | given
+    data["evaluation"] = from_dict(domain.evaluation, given, f"{where}: evaluation")
+    data["variants"] = [
+        one for variant in data.get("variants", []) for one in _expanded(variant, where)
+    ]
     if domain.preparation is not None:
         given = data.get("preparation") or {}
         data["preparation"] = from_dict(domain.preparation, given, f"{where}: preparation")
     elif data.get("preparation"):
         raise CampaignError(f"{where}: {domain.name} has nothing to prepare; remove this section.")
     return from_dict(Campaign, data, where)
+
+
+def _expanded(variant: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    """Return one variant per combination of the values of ``each``, named after them."""
+    variant = dict(variant)
+    lists = flatten(variant.pop("each", {}))
+    if not lists:
+        return [variant]
+    name = variant.get("name")
+    for key, values in lists.items():
+        if not isinstance(values, list) or not values:
+            raise CampaignError(
+                f"{where}: each.{key} of variant {show(name)} needs a list of values, got "
+                f"{show(values)}."
+            )
+    found = []
+    for values in product(*lists.values()):
+        own = flatten(variant.get("overrides", {})) | dict(zip(lists, values, strict=True))
+        found.append({**variant, "name": "-".join(map(str, [name, *values])), "overrides": own})
+    return found
 
 
 _LISTED = {str: "names", dict: "tables"}

@@ -6,12 +6,11 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prism_motor._checks import PrismError, check_choice
+from prism_motor._checks import InputError, PrismError, check_choice
 from prism_motor.campaigns.config import Campaign, CampaignError, read_campaign
 from prism_motor.runs import to_dict
 from prism_motor.runs.atomic import atomic_folder, write_json
@@ -75,14 +74,28 @@ def find_campaign(given: str, preset: str | None = None) -> tuple[Campaign, Path
             given, preset = name, ending
         text = shipped[check_choice("campaign", given, shipped)]
         data, where = tomllib.loads(text), given
+    if folder is None and preset is not None and isinstance(data, dict):
+        data = {**data, "preset": preset}
     campaign = read_campaign(data, where)
-    if preset is not None and preset != campaign.preset:
-        if folder is not None:
-            raise CampaignError(
-                f"{folder} uses the preset {campaign.preset}; {preset} needs another folder."
-            )
-        campaign = replace(campaign, preset=preset)
+    if preset not in (None, campaign.preset):
+        raise CampaignError(
+            f"{folder} uses the preset {campaign.preset}; {preset} needs another folder."
+        )
     return campaign, folder
+
+
+def read_overrides(given: Sequence[str]) -> dict[str, Any]:
+    """Read settings by dotted key from ``KEY=VALUE``; a value that is no TOML value is a text."""
+    found: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise InputError(f"--override takes KEY=VALUE, e.g. updates=500, got {text!r}.")
+        try:
+            found[key] = tomllib.loads(f"value = {value}")["value"]
+        except ValueError:
+            found[key] = value
+    return found
 
 
 def _parse(loads: Callable[[str], Any], path: Path) -> Any:

@@ -83,7 +83,7 @@ class Plan:
                     place = Path(variant.name) / f"{arm.name}-{seed}"
                     run = replace(
                         self.make_run(place, variant, arm, seed, winner or {}),
-                        evaluation=self.campaign.evaluation,
+                        protocols=self.campaign.protocols(arm),
                         waiting=winner is None or variant.name in unprepared,
                     )
                     self._check_evaluation(run)
@@ -137,9 +137,9 @@ class Plan:
             raise CampaignError(f"{place.as_posix()}: {error}") from error
 
     def _check_evaluation(self, run: PlannedRun) -> None:
-        assert run.evaluation is not None
         try:
-            self.domain.check_evaluation(run.config, run.evaluation)
+            for evaluation in run.protocols:
+                self.domain.check_evaluation(run.config, evaluation)
         except PrismError as error:
             raise CampaignError(f"{run.title}: {error}") from error
 

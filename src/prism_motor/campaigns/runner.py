@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from prism_motor._checks import PrismError
 from prism_motor._console import count, duration
 from prism_motor._processes import PARENT, Stopped, on_stop
 from prism_motor._workers import describe_exit
@@ -129,6 +130,7 @@ class Runner:
         self.began = time.monotonic()
         with hold(self.folder), on_stop(self.signals.append):
             self.ledger = Ledger(self.campaign, self.folder)
+            self._check_ready()
             write_record(self.campaign, self.folder)
             self.ledger.write()
             self.display.event(
@@ -146,6 +148,15 @@ class Runner:
                 self._stop_children()
                 self.ledger.write()
             return self._conclude()
+
+    def _check_ready(self) -> None:
+        """Raise if the machine lacks something, rather than in every job; once per variant."""
+        left = [run for run in self.ledger.reported if not self.ledger.is_finished(run)]
+        for run in {run.variant: run for run in left}.values():
+            try:
+                self.campaign.domain.check_ready(run.config)
+            except PrismError as error:
+                raise CampaignError(f"{run.title}: {error}") from error
 
     def _start_jobs(self) -> bool:
         """Fill free slots in the order of the plan; return whether a job was started."""
@@ -211,10 +222,13 @@ class Runner:
 
     def _end(self, job: Job) -> None:
         work, code = job.work, job.close()
+        before = self.ledger.state(work)
         state = self.ledger.refresh(work)
         self.ledger.write()
         took = duration(time.monotonic() - job.began)
-        if code == 0 and state.step != job.step:
+        # One evaluation may follow another.
+        further = job.step == "evaluate" and state.evaluated > before.evaluated
+        if code == 0 and (state.step != job.step or further):
             verb = work.verb if job.step == "train" else job.step
             self.display.event(f"{work.title}: {verb} done in {took}")
         elif work.setting is not None and state.diverged:

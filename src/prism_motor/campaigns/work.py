@@ -159,8 +159,8 @@ class PlannedRun(PlannedWork):
 
     config: RunConfig
     """Its settings, without those derived from the task."""
-    evaluation: EvaluationConfig | None = None
-    """What to evaluate after training; ``None`` for tuning runs."""
+    protocols: tuple[EvaluationConfig, ...] = ()
+    """What to evaluate after training; nothing for tuning runs."""
     prepared: tuple[str, ...] = ()
     """Settings that hold paths of preparations, which change if the campaign's folder moves."""
 
@@ -175,9 +175,14 @@ class PlannedRun(PlannedWork):
         return self.config.updates
 
     @property
+    def _evaluated(self) -> int:
+        """Update whose checkpoint is evaluated."""
+        return min(self.config.reported or self.total, self.total)
+
+    @property
     def evaluations(self) -> int:
-        """Evaluations required: conditions times seeds."""
-        return 0 if self.evaluation is None else len(self.evaluation.pairs)
+        """Evaluations required: conditions times seeds, of all protocols."""
+        return sum(len(evaluation.pairs) for evaluation in self.protocols)
 
     @property
     def plan_file(self) -> Path:
@@ -198,9 +203,14 @@ class PlannedRun(PlannedWork):
         return [*PRISM, "train", "--config", str(self.plan_file), "--out", str(self.path)]
 
     def evaluate_command(self) -> list[str]:
-        """Return the command that runs the missing evaluations."""
-        assert self.evaluation is not None
-        flags = [*to_flags(self.evaluation), "--checkpoint", str(self.total)]
+        """Return the command that runs what is missing of the first unfinished protocol."""
+        done = self._count_by_protocol()
+        left = [
+            one for one, count in zip(self.protocols, done, strict=True) if count < len(one.pairs)
+        ]
+        usual = self.domain.protocol(self.config.preset)
+        flags = to_flags((left or self.protocols)[0], usual)
+        flags += ["--checkpoint", str(self._evaluated)]
         return [*PRISM, "eval", str(self.path), *flags]
 
     def check(self) -> None:
@@ -256,18 +266,27 @@ class PlannedRun(PlannedWork):
         return None
 
     def count_evaluations(self) -> int:
-        """Return the number of evaluations that match the protocol, checkpoint and weights."""
-        if self.evaluation is None or not (self.path / EVALUATIONS).is_dir():
-            return 0
-        return Evaluations(self.path, self.evaluation, self.total).count_done()
+        """Return the number of evaluations that match a protocol, checkpoint and weights."""
+        return sum(self._count_by_protocol())
+
+    def _count_by_protocol(self) -> list[int]:
+        if not self.protocols or not (self.path / EVALUATIONS).is_dir():
+            return [0] * len(self.protocols)
+        first = Evaluations(self.path, self.protocols[0], self._evaluated)
+        counts = [first.count_done()]
+        return counts + [first.under(one).count_done() for one in self.protocols[1:]]
 
     def guess_evaluation(self, update: float) -> float:
         """Guess the seconds per evaluation from those per update."""
-        if self.evaluation is None:
+        if not self.protocols:
             return 0.0
-        return self.domain.guess_evaluation(self.config, self.evaluation, update)
+        return self.domain.guess_evaluation(self.config, self.protocols[0], update)
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:
-    """Return settings by dotted key, as they are after a round trip through JSON."""
-    return flatten(json.loads(json.dumps(to_dict(config))))
+    """Return settings by dotted key, as they are after a round trip through JSON.
+
+    The device is not compared: a run records what a planned ``auto`` stood for.
+    """
+    found = flatten(json.loads(json.dumps(to_dict(config))))
+    return {key: value for key, value in found.items() if key != "device"}

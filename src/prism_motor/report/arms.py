@@ -177,7 +177,8 @@ def _make_section(
     absent = planned.keys() - {*names}
     arms += [ArmRuns(name, name, {}, None, {}, tuple(sorted(planned[name]))) for name in absent]
     arms.sort(key=_place)
-    return ReportSection(domain, title, tuple(arms), (*notes, *_not_alike(title, arms)))
+    notes += [*_not_alike(title, arms), *_mixed_versions(title, arms)]
+    return ReportSection(domain, title, tuple(arms), tuple(notes))
 
 
 def _not_alike(title: str, arms: Sequence[ArmRuns]) -> list[str]:
@@ -197,6 +198,23 @@ def _not_alike(title: str, arms: Sequence[ArmRuns]) -> list[str]:
         for where, ways in found.items()
         if len(ways) > 1
     ]
+
+
+def _mixed_versions(title: str, arms: Sequence[ArmRuns]) -> list[str]:
+    """Name the packages of which finished runs were trained with several versions."""
+    finished = [run for arm in arms for run in arm.finished.values()]
+    notes = []
+    for package in finished[0].spec.decisive_packages if finished else ():
+        used: dict[str, list[str]] = {}
+        for run in finished:
+            version = (run.provenance.get("packages") or {}).get(package)
+            used.setdefault(version or "an unknown version", []).append(run.name)
+        if len(used) > 1:
+            listed = "; ".join(
+                f"{version}: {', '.join(sorted(used[version]))}" for version in sorted(used)
+            )
+            notes.append(f"{title}: trained with several versions of {package} ({listed}).")
+    return notes
 
 
 def _identity(run: RunRecord) -> dict[str, Any]:

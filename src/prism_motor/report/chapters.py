@@ -8,6 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from prism_motor.report.curves import ChapterCurves, make_chapter_curves
+from prism_motor.report.families import (
+    TaskFamilies,
+    families_claims,
+    families_table,
+    find_families,
+    tasks_table,
+)
 from prism_motor.report.sentences import Sentence, findings
 from prism_motor.report.tables import (
     Cell,
@@ -15,7 +22,6 @@ from prism_motor.report.tables import (
     blank,
     claims_table,
     conditions_tables,
-    families_table,
     main_table,
 )
 from prism_motor.runs.layout import TUNING
@@ -51,27 +57,41 @@ class Chapter:
     """Table of all runs."""
     provenance: Table | None
     """Provenance of the numbers."""
+    tasks: Table | None = None
+    """Results by task, where the chapter is about several."""
 
     @property
     def tables(self) -> list[Table]:
         """All tables in reading order."""
-        found = [self.main, self.differences, *self.conditions, self.other_differences]
+        found = [self.main, self.differences, self.tasks, *self.conditions, self.other_differences]
         return [table for table in (*found, self.runs, self.provenance) if table is not None]
 
 
 def make_chapters(all_results: Sequence[SectionResults]) -> list[Chapter]:
-    """Return one chapter per result, and one per domain whose tasks come in families."""
-    chapters = [make_chapter(results) for results in all_results]
-    domains: dict[str, list[SectionResults]] = {}
-    for results in all_results:
-        domains.setdefault(results.spec.domain.name, []).append(results)
-    for parts in domains.values():
-        table = families_table(parts)
-        if table is not None:
-            chapters.append(
-                Chapter(table.title, False, (), table, None, (), None, None, None, None)
-            )
+    """Return one chapter per result, and one per group of runs whose tasks come in families."""
+    families = find_families(all_results)
+    chapters = []
+    for index, results in enumerate(all_results):
+        if index in families:
+            chapters.append(_families_chapter(families[index]))
+        chapters.append(make_chapter(results))
     return chapters
+
+
+def _families_chapter(found: TaskFamilies) -> Chapter:
+    return Chapter(
+        title=found.title,
+        task=False,
+        findings=(),
+        main=families_table(found),
+        differences=families_claims(found),
+        conditions=(),
+        other_differences=None,
+        curves=None,
+        runs=None,
+        provenance=None,
+        tasks=tasks_table(found),
+    )
 
 
 def make_chapter(results: SectionResults) -> Chapter:

@@ -66,11 +66,11 @@ class RunRecord:
     updates: int
     """Updates done and saved."""
     checkpoint_sha256: str | None
-    """Hash of the newest checkpoint's tensors; ``None`` if the folder has no checkpoint."""
+    """Hash of the reported checkpoint's tensors; ``None`` if the folder does not have it."""
     metrics: tuple[dict[str, Any], ...]
     """Metrics logged during training, in order."""
     evaluations: tuple[StoredEvaluation, ...]
-    """Evaluations of the newest checkpoint."""
+    """Evaluations of the newest checkpoint, or of the reported one."""
     integrity: str
     """Whether its files are as they were written: intact, changed or not sealed."""
     notes: tuple[str, ...]
@@ -217,10 +217,13 @@ def _read_run(folder: Path, name: str, boundary: Boundary) -> RunRecord:
     found = _read_evaluations(sorted(stored), name, domain.reporting, notes)
     metrics = tuple(run.metrics() if boundary.holds(folder / METRICS) else ())
     steps = [step for step in run.steps() if boundary.holds(run.checkpoint_folder(step))]
+    logged = int(metrics[-1].get("update", 0)) if metrics else 0
     updates = steps[-1] if steps else max([0, *(one.checkpoint for one in found)])
+    if not steps and (config.reported is not None or not found):
+        updates = max(updates, logged)
     if not steps and not found:
-        updates = int(metrics[-1].get("update", 0)) if metrics else 0
         notes.append(f"{name}: neither a complete checkpoint nor an evaluation in the folder.")
+    shown = updates if config.reported is None else min(updates, config.reported)
     return RunRecord(
         path=folder,
         name=name,
@@ -229,9 +232,9 @@ def _read_run(folder: Path, name: str, boundary: Boundary) -> RunRecord:
         config_sha256=_hash(data),
         provenance=provenance,
         updates=updates,
-        checkpoint_sha256=_checkpoint_hash(folder, updates, name, notes) if steps else None,
+        checkpoint_sha256=_checkpoint_hash(folder, shown, name, notes) if shown in steps else None,
         metrics=metrics,
-        evaluations=_of_newest(found, updates, name, notes),
+        evaluations=_of_reported(found, shown, name, notes),
         integrity=state.word,
         notes=tuple(notes),
     )
@@ -275,10 +278,10 @@ def _read_evaluations(
     return found
 
 
-def _of_newest(
+def _of_reported(
     found: list[StoredEvaluation], updates: int, name: str, notes: list[str]
 ) -> tuple[StoredEvaluation, ...]:
-    """Return the evaluations of the newest checkpoint, all with the same weights."""
+    """Return the evaluations of the newest or reported checkpoint, all with the same weights."""
     kept = [one for one in found if one.checkpoint == updates]
     notes += [
         f"{name}: {one.execution.label(one.condition)}, seed {one.seed}, was evaluated after "

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from prism_motor.report.arms import ArmRuns, ReportSection
-from prism_motor.reporting import Execution, ReportSpec
+from prism_motor.report.collect import RunRecord
+from prism_motor.reporting import Execution, Place, ReportSpec
 from prism_motor.statistics.claims import Claim, Measure, make_claim, with_holm
 from prism_motor.statistics.intervals import Estimate, estimate
 from prism_motor.statistics.resampling import iqm_estimate
@@ -71,12 +72,16 @@ class SectionResults:
     other_claims: tuple[Claim, ...]
     """Comparisons under the other conditions."""
     section: ReportSection | None
-    """The runs; ``None`` for several tasks together."""
+    """The runs; ``None`` for the tasks of several sections together."""
     over_conditions: dict[tuple[str, str], Estimate] = field(default_factory=dict)
     """Interquartile mean over seeds and conditions, by label and field, only for rows that were
     evaluated under all conditions."""
     over_tasks: dict[str, Estimate] = field(default_factory=dict)
     """Interquartile mean of the rate over seeds and tasks, by label."""
+    parts: tuple[SectionResults, ...] = ()
+    """The tasks that it is about, if there are several."""
+    place: Place | None = None
+    """The task that it is about, if there is only one."""
 
     def estimate(self, key: Key) -> Estimate | None:
         """Return the estimate of a number over training seeds."""
@@ -89,12 +94,27 @@ class SectionResults:
 
 
 def compute(section: ReportSection, reference: str | None = None) -> SectionResults:
-    """Compute all numbers of a section.
+    """Compute all numbers of a section; each task weighs the same if its policies know several.
 
     Args:
         section: Its arms.
         reference: Name of the arm that others are compared with; default: the domain's.
     """
+    places = _places_of(section)
+    if len(places) < 2:
+        return _compute(section, reference, *places)
+    parts = tuple(_compute(section, reference, place) for place in places)
+    together = combine(section.title, parts, reference)
+    if together is None:  # no row has all tasks
+        nothing = {"means": {}, "rates": {}, "claims": (), "other_claims": ()}
+        together = replace(parts[0], **nothing, place=None, parts=parts)
+    return replace(together, section=section)
+
+
+def _compute(
+    section: ReportSection, reference: str | None, place: Place | None = None
+) -> SectionResults:
+    """Compute all numbers of the episodes of a section that were about one task."""
     spec = section.spec
     chosen = section.reference(reference)
     rows = _make_rows(section, chosen)
@@ -106,7 +126,7 @@ def compute(section: ReportSection, reference: str | None = None) -> SectionResu
             episodes = {
                 seed: found
                 for seed, run in row.arm.finished.items()
-                if (found := run.episodes(condition, row.execution))
+                if (found := _episodes(run, condition, row.execution, place))
             }
             if episodes:
                 rates[row.label, condition] = {s: _rate(e, spec) for s, e in episodes.items()}
@@ -122,14 +142,36 @@ def compute(section: ReportSection, reference: str | None = None) -> SectionResu
     return SectionResults(
         spec, section.title, chosen, rows, conditions, means, rates,
         *_make_claims(spec, rows, conditions, means),
-        section=section, over_conditions=over_conditions,
+        section=section, over_conditions=over_conditions, place=place,
     )  # fmt: skip
+
+
+def _episodes(
+    run: RunRecord, condition: str, execution: Execution, place: Place | None
+) -> list[dict[str, Any]]:
+    """Return the episodes of a run that were about a task."""
+    found = run.episodes(condition, execution)
+    return [row for row in found if place in (None, run.spec.place(run.config, row))]
+
+
+def _places_of(section: ReportSection) -> list[Place]:
+    """Return the tasks of all episodes of a section."""
+    found = {
+        run.spec.place(run.config, row)
+        for arm in section.arms
+        for run in arm.finished.values()
+        for one in run.evaluations
+        for row in one.episodes
+    }
+    return sorted(found)
 
 
 def combine(
     title: str, parts: Sequence[SectionResults], reference: str | None = None
 ) -> SectionResults | None:
     """Average over tasks, for every training seed and row that has all of them.
+
+    What only successful episodes have is averaged over the tasks that a seed solved at all.
 
     Args:
         title: Title of the combined section.
@@ -142,11 +184,15 @@ def combine(
     spec = parts[0].spec
     # Every task counts the same, however many episodes it has.
     means: Means = {}
-    for key in parts[0].means:
-        seeds = [part.means.get(key, {}) for part in parts]
-        common = set(seeds[0]).intersection(*seeds)
-        if common:
-            means[key] = {s: statistics.fmean(one[s] for one in seeds) for s in sorted(common)}
+    for key in dict.fromkeys(key for part in parts for key in part.means):
+        whole = [part.means.get(key._replace(solved=False), {}) for part in parts]
+        common = set(whole[0]).intersection(*whole)
+        values = {
+            seed: [found[seed] for part in parts if seed in (found := part.means.get(key, {}))]
+            for seed in sorted(common)
+        }
+        if found := {seed: statistics.fmean(of) for seed, of in values.items() if of}:
+            means[key] = found
     plain = {
         row.label: key
         for row in parts[0].rows
@@ -177,7 +223,7 @@ def combine(
     return SectionResults(
         spec, title, chosen, rows, conditions, means, rates,
         *_make_claims(spec, rows, conditions, means),
-        section=None, over_tasks=over_tasks,
+        section=None, over_tasks=over_tasks, parts=tuple(parts),
     )  # fmt: skip
 
 
@@ -193,8 +239,8 @@ def compute_all(
         groups.setdefault(key, []).append(compute(section, reference))
     found = []
     for (_, group), parts in groups.items():
-        evaluated = [part for part in parts if part.means]
-        if len(evaluated) > 1:
+        evaluated = [task for part in parts for task in part.parts or (part,) if task.means]
+        if len(evaluated) > 1 and len(parts) > 1:
             title = f"All {len(evaluated)} tasks together, {group}"
             together = combine(title, evaluated, reference)
             found += [together] if together else []

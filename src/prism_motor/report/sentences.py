@@ -16,7 +16,7 @@ def summarise_runs(all_results: Sequence[SectionResults]) -> str:
     """Describe what was run in a few sentences."""
     sections = [results.section for results in all_results if results.section]
     runs = [run for section in sections for run in section.runs]
-    arms = sum(len(section.arms) for section in sections)
+    arms = len({arm.label for section in sections for arm in section.arms})
     finished = sum(run.finished for run in runs)
     evaluated = sum(run.finished and bool(run.evaluations) for run in runs)
     text = f"{count(len(runs), 'training')} of {count(arms, 'arm')}"

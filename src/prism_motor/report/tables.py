@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prism_motor._console import count
-from prism_motor.arms import arm_order
 from prism_motor.report.results import Key, ResultRow, SectionResults
 from prism_motor.statistics.claims import Claim, Measure, write_p
-from prism_motor.statistics.intervals import Estimate, Interval, estimate, wilson
+from prism_motor.statistics.intervals import Estimate, Interval, wilson
 
 MISSING = "missing"
 """Placeholder for a missing number."""
@@ -122,13 +119,16 @@ def conditions_table(results: SectionResults, field: str) -> Table:
     return Table(measure.heading.capitalize(), columns, tuple(rows), note)
 
 
-def claims_table(claims: Sequence[Claim], title: str, *, folded: bool = False) -> Table:
+def claims_table(
+    claims: Sequence[Claim], title: str, *, folded: bool = False, column: str = "condition"
+) -> Table:
     """Return comparisons with the reference, one per row.
 
     Args:
         claims: The comparisons.
         title: Heading.
         folded: Whether it is collapsed on a page; always so without any test.
+        column: What the conditions are called.
     """
     tested = sum(claim.adjusted is not None for claim in claims)
     several = len({claim.condition for claim in claims}) > 1
@@ -143,55 +143,13 @@ def claims_table(claims: Sequence[Claim], title: str, *, folded: bool = False) -
     measured = ("measure", "difference", "p (Holm)", "better in", "seeds")
     return Table(
         title,
-        ("arm", *(("condition",) if several else ()), *measured),
+        ("arm", *((column,) if several else ()), *measured),
         tuple(rows),
         "Arm minus reference, mean over the training seeds that both have, with its 95 % t "
         f"interval. p: paired t test, adjusted by Holm for the {count(tested, 'test')} of this "
         "table. Better in: share of all pairs of trainings in which the arm does better, with its "
         "bootstrap interval where resampling changes it; 50 % is no difference.",
         folded=folded or not tested,
-    )
-
-
-def families_table(parts: Sequence[SectionResults]) -> Table | None:
-    """Return the rate per family of tasks, such as a suite; ``None`` without two families.
-
-    Tasks of a family are averaged first, then training seeds.
-
-    Args:
-        parts: Results of single tasks of one domain.
-    """
-    spec = parts[0].spec
-    tasks: dict[str, int] = defaultdict(int)
-    rates: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list))
-    )
-    for part in parts:
-        if not part.section or not part.means:
-            continue
-        config = part.section.runs[0].config
-        family = spec.family(config)
-        tasks[family] += 1
-        for row in part.rows:
-            means = part.means.get(Key(row.label, spec.plain, spec.rate.field), {})
-            for seed, rate in means.items():
-                rates[row.label, spec.group(config)][family][seed].append(rate)
-    if len(tasks) < 2:
-        return None
-    families = sorted(tasks)
-    rows = []
-    for (label, group), found in sorted(rates.items(), key=lambda item: arm_order(item[0][0])):
-        cells = []
-        for family in families:
-            means = [statistics.fmean(values) for values in found.get(family, {}).values()]
-            cells.append(write_estimate(estimate(means) if means else None, spec.rate, True))
-        rows.append((Cell(label, group), *cells))
-    columns = [f"{family} ({count(tasks[family], 'task')})" for family in families]
-    return Table(
-        f"{spec.rate.title.capitalize()} by suite, {spec.rate.unit}",
-        ("arm", *columns),
-        tuple(rows),
-        "Mean over the tasks that were evaluated, then mean ± SD over training seeds.",
     )
 
 

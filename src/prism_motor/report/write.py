@@ -12,6 +12,7 @@ from prism_motor.report.arms import make_sections
 from prism_motor.report.attachments import AttachmentBudget, find_analyses, find_videos
 from prism_motor.report.chapters import Chapter, make_chapters, tuning_tables
 from prism_motor.report.collect import RunCollection, RunRecord, collect
+from prism_motor.report.families import TaskFamilies, find_families
 from prism_motor.report.markdown import make_markdown
 from prism_motor.report.page import ReportContents, render_report
 from prism_motor.report.results import Key, SectionResults, compute_all
@@ -132,10 +133,12 @@ def make_json(
         problems: What is missing or was left out.
         provenance: Provenance of this report.
     """
+    suites = [_families(found) for found in find_families(all_results).values()]
     return {
         "schema": SCHEMA,
         "summary": summary,
         "sections": [_section(results) for results in all_results],
+        **({"suites": suites} if suites else {}),
         "problems": list(problems),
         "provenance": provenance,
     }
@@ -159,6 +162,38 @@ def _section(results: SectionResults) -> dict[str, Any]:
     }
 
 
+def _families(found: TaskFamilies) -> dict[str, Any]:
+    """Return the rate by family of tasks."""
+    spec = found.spec
+
+    def numbers(results: SectionResults | None) -> dict[str, Any]:
+        keys = {label: Key(label, spec.plain, spec.rate.field) for label in found.labels}
+        return {
+            label: _by_seed(results, key)
+            for label, key in keys.items()
+            if results is not None and key in results.means
+        }
+
+    return {
+        "title": found.title,
+        "measure": spec.rate.field,
+        "tasks": {
+            name: [task.place.task for task in tasks if task.place]
+            for name, tasks in found.families.items()
+        },
+        "families": {name: numbers(results) for name, results in found.means.items()},
+        "all": numbers(found.together),
+    }
+
+
+def _by_seed(results: SectionResults, key: Key) -> dict[str, Any]:
+    value = results.estimate(key)
+    assert value is not None
+    return _estimate(value) | {
+        "by_training_seed": {str(s): v for s, v in results.means[key].items()}
+    }
+
+
 def _row(results: SectionResults, label: str) -> dict[str, Any]:
     """Return the numbers of an arm with one kind of execution."""
     spec = results.spec
@@ -169,10 +204,8 @@ def _row(results: SectionResults, label: str) -> dict[str, Any]:
         for measure in spec.measures:
             for solved, name in ((False, ""), (True, "_of_successes")):
                 key = Key(label, condition, measure.field, solved)
-                if value := results.estimate(key):
-                    own[measure.field + name] = _estimate(value) | {
-                        "by_training_seed": {str(s): v for s, v in results.means[key].items()}
-                    }
+                if key in results.means:
+                    own[measure.field + name] = _by_seed(results, key)
         hits, episodes = results.rate(label, condition)
         if episodes:
             wilsons = list(wilson(hits, episodes))

@@ -14,6 +14,12 @@ KINDS = {
     "prism, degree 3": ("prism", {"degree": 3}),
     "prism-residual": ("prism-residual", {}),
     "prism-residual, degree 3": ("prism-residual", {"degree": 3}),
+    "prism-residual-gated": ("prism-residual-gated", {}),
+    "prism-residual-gated, degree 3": ("prism-residual-gated", {"degree": 3}),
+    "prism-after": ("prism-after", {}),
+    "prism-after, degree 3": ("prism-after", {"degree": 3}),
+    "prism, by-pass": ("prism", {"bypass": ["command", "clock"]}),
+    "prism-residual, by-pass": ("prism-residual", {"bypass": ["clock"]}),
 }
 
 
@@ -28,8 +34,12 @@ def observations():
     return torch.randn(20, 235)
 
 
-def remove_by_hand(encoder, product):
+def remove_by_hand(network, product):
     """Edit the weights so that one product is gone."""
+    if isinstance(network[0], torch.nn.Linear):
+        network[-1][0].gate[:, product] = 0.0
+        return
+    encoder = getattr(network[0], "encoder", network[0])
     if hasattr(encoder, "interaction"):
         encoder.interaction.gate[:, product] = 0.0
         return
@@ -55,7 +65,7 @@ def test_removing_a_product_is_editing_the_weights(policy, observations):
         keep = torch.ones(products.count)
         keep[product] = 0.0
         module = copy.deepcopy(policy.module)
-        remove_by_hand(module.mlp[0], product)
+        remove_by_hand(module.mlp, product)
         torch.testing.assert_close(
             products.targets(parts, products.features(parts, keep)), 0.25 * module(observations)
         )
@@ -80,6 +90,8 @@ def test_values_add_up_to_the_features(policy, observations):
 def test_forms_are_the_slopes_of_the_branches(policy):
     """Central differences are exact for the quadratic branches of a residual actor too."""
     products = products_of(policy)
+    if not products.affine:
+        return  # the next test
     centre = torch.randn(235)
     forms = branch_forms(products, centre)
     assert forms.shape == (len(forms), products.count, 235)
@@ -92,6 +104,64 @@ def test_forms_are_the_slopes_of_the_branches(policy):
                 for sign in (1, -1)
             )
         torch.testing.assert_close(forms[..., index], there - here, atol=1e-4, rtol=1e-3)
+
+
+def test_forms_behind_hidden_layers_are_mean_slopes():
+    products = products_of(small_policy("prism-after"))
+    products.actor.double()
+    states = torch.randn(30, 235, dtype=torch.double)
+    forms = branch_forms(products, states)
+    assert forms.shape == (2, 8, 235)
+    for index in (0, 100, 234):
+        step = torch.zeros(235, dtype=torch.double)
+        step[index] = 1e-5
+        with torch.no_grad():
+            there, here = (
+                products.branches(products.read(states + sign * step)).mean(0) for sign in (1, -1)
+            )
+        torch.testing.assert_close(forms[..., index], (there - here) / 2e-5, atol=1e-6, rtol=1e-4)
+    one = branch_forms(products, states[0])
+    assert not torch.allclose(one, forms)  # the hidden layers are not linear
+
+
+def test_bypassed_inputs_are_in_no_product():
+    policy = small_policy("prism", bypass=["command", "clock"])
+    products, names = products_of(policy), name_inputs(policy.config.task)
+    forms = branch_forms(products, torch.randn(5, 235))
+    passed = torch.tensor([name.group in ("command", "gait clock") for name in names])
+    assert passed.sum() == 5 * 5
+    assert not forms[..., passed].any()
+    assert forms[..., ~passed].any(0).any(0).all()
+    observations = torch.randn(4, 235)
+    moved = observations + passed.float()
+    with torch.no_grad():
+        parts, other = products.read(observations), products.read(moved)
+        assert torch.equal(products.features(parts), products.features(other))
+        assert not torch.equal(policy(observations), policy(moved))
+
+
+def test_a_known_product_behind_hidden_layers_gets_its_names():
+    """One hidden feature follows a velocity now, another the same a frame ago."""
+    policy = small_policy("prism-after")
+    names = name_inputs(policy.config.task)
+    keys = [name.key for name in names]
+    one, other = keys.index("dq_left_hip_pitch[t]"), keys.index("dq_left_hip_pitch[t-1]")
+    mlp = policy.actor.mlp
+    with torch.no_grad():
+        for part in (mlp[0], mlp[2]):
+            part.weight.zero_()
+        mlp[0].weight[3, one] = mlp[0].weight[5, other] = 1.0
+        mlp[2].weight[1, 3] = mlp[2].weight[4, 5] = 1.0
+        layer = mlp[-1][0]
+        layer.weight[1].zero_()
+        layer.weight[1, 1, 4] = 2.0
+        layer.gate.fill_(0.5)
+    products = products_of(policy)
+    states = torch.randn(50, 235)
+    named = name_products(products, names, branch_forms(products, states), states.std(0))
+    assert str(named[1]) == "dq L hip pitch (t) × dq L hip pitch (t-1)"
+    assert named[1].share == pytest.approx(1.0)
+    assert named[1].strength == max(product.strength for product in named) > 0
 
 
 def test_a_single_known_product_gets_its_names():
@@ -123,6 +193,8 @@ def test_a_single_known_product_gets_its_names():
         ("prism", {"degree": 1}, "degree 1 is linear"),
         ("prism-residual", {"degree": 1}, "degree 1 is linear"),
         ("prism", {"bound": 1.0}, "bound=1.0 is not a polynomial"),
+        ("prism-after", {"degree": 1}, "degree 1 is linear"),
+        ("prism-after", {"bound": 1.0}, "bound=1.0 is not a polynomial"),
         ("prism", {"interaction": "glu"}, "interaction='glu'"),
     ],
 )

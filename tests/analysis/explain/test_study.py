@@ -139,7 +139,7 @@ def test_mlps_are_refused_before_anything_starts(make_run, capsys, monkeypatch, 
     code, message = run_cli(capsys, "explain", make_run("mlp"), "--out", out)
     assert code == 2
     assert "a plain MLP forms no explicit products" in message
-    assert "prism or prism-residual actor" in message
+    assert "prism actor (prism, prism-residual, ...)" in message
     assert not out.exists()
     code, message = run_cli(capsys, "explain", tmp_path / "nowhere")
     assert code == 2

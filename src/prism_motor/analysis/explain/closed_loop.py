@@ -56,7 +56,9 @@ class LinearReplacement:
     def __init__(self, products: Products, parts: Parts, robots: np.ndarray) -> None:
         self.products = products
         first = products.first_order(parts)
-        inputs, added = parts.inputs.double(), (products.features(parts) - first).double()
+        # In double precision, which not every device has.
+        inputs = parts.inputs.cpu().double()
+        added = (products.features(parts) - first).cpu().double()
         fold = torch.from_numpy(np.unique(robots, return_inverse=True)[1].reshape(-1) % _FOLDS)
         guesses = added.new_zeros(len(_PENALTIES), *added.shape)
         for number in fold.unique():
@@ -65,9 +67,9 @@ class LinearReplacement:
             for guess, (slope, offset) in zip(guesses, maps, strict=True):
                 guess[~rest] = inputs[~rest] @ slope + offset
         best = int((guesses - added).square().sum((1, 2)).argmin())
-        self.held_out = first + guesses[best].to(first.dtype)
+        self.held_out = first + guesses[best].to(first)
         slope, offset = _fit(inputs, added)[best]
-        self._slope, self._offset = slope.to(first.dtype), offset.to(first.dtype)
+        self._slope, self._offset = slope.to(first), offset.to(first)
 
     def __call__(self, parts: Parts) -> Tensor:
         """Return the features with the linear map instead of the products."""
@@ -115,7 +117,8 @@ def walk(
 
     def act(observations: Tensor) -> Tensor:
         parts = products.read(observations)
-        return products.targets(parts, variant(parts)) / products.action.scale
+        targets = products.targets(parts, variant(parts)) / products.action.scale
+        return targets.to(observations.device)
 
     def count_step() -> None:
         if next(steps, None) is not None:
@@ -151,14 +154,15 @@ def make_variants(
     """
     total = products.count
     without_top = torch.ones(total)
-    without_top[strongest[:top]] = 0.0
+    without_top[strongest[:top].cpu()] = 0.0
     generator = torch.Generator().manual_seed(seed)
     without_random = torch.ones(envs, total)
     for row in without_random:
         row[torch.randperm(total, generator=generator)[:top]] = 0.0
 
     def keeping(keep: Tensor) -> Variant:
-        return lambda parts: products.features(parts, keep)
+        placed = keep.to(products.device)
+        return lambda parts: products.features(parts, placed)
 
     return {
         "whole policy": products.features,

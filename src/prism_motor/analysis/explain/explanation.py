@@ -7,17 +7,18 @@ from typing import Annotated, Any
 
 from torch import Tensor
 
-from prism_motor._ranges import Checked, Seed, Threads, between
+from prism_motor._ranges import Seed, Threads, between
 from prism_motor.analysis.explain.closed_loop import WalkSummary
 from prism_motor.analysis.explain.groups import GroupMatrix
 from prism_motor.analysis.explain.names import NamedProduct
 from prism_motor.analysis.explain.removals import Effect, ProductFiring, RemovalCurve
+from prism_motor.analysis.study import StudyConfig
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.statistics import Interval
 
 
 @dataclass(frozen=True)
-class ExplainConfig(Checked, section="explain"):
+class ExplainConfig(StudyConfig, section="explain"):
     """Which states, and how many."""
 
     condition: str = "nominal"

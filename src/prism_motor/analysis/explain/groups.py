@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from prism_motor.analysis.explain.names import GROUPS, InputName
+from prism_motor.analysis.explain.names import GROUPS, InputName, mean_slope
 from prism_motor.analysis.explain.products import Parts, Products
 from prism_motor.analysis.study import Report, silent
 
@@ -28,7 +28,8 @@ class GroupMatrix:
     concentration: Tensor
     """Share of the squared strength, relative to untrained weights; NaN for constant inputs."""
     beyond: float
-    """The same distance for everything beyond pairs: products of three or more inputs, rad."""
+    """The same distance for everything beyond pairs: products of three or more inputs, and what
+    hidden layers in front of the products bend, rad."""
 
 
 def group_masks(names: Sequence[InputName]) -> Tensor:
@@ -49,7 +50,9 @@ def measure_groups(
 
     The interaction features are polynomials, so they are expanded exactly about the mean of the
     states: a product of two groups is what both add jointly by deviating from their mean. What an
-    input does alone, or times another's mean, is first order and not a product.
+    input does alone, or times another's mean, is first order and not a product. Hidden layers in
+    front of the products (``prism-after``) are linearised as for their names; what that leaves out
+    is counted as beyond pairs.
 
     Args:
         products: The products.
@@ -59,7 +62,7 @@ def measure_groups(
         gain: How far a unit of every product moves the joint target, rad, (count,).
         report: Called after every pair.
     """
-    masks, size = group_masks(names), len(GROUPS)
+    masks, size = group_masks(names).to(observations.device), len(GROUPS)
     parts = products.read(observations)
     features = products.features(parts)
     whole = products.targets(parts, features)
@@ -76,11 +79,14 @@ def measure_groups(
     constants = products.branches(products.read(observations.mean(0, keepdim=True))).squeeze(0)
     strength = learned_strength(forms * observations.std(0), constants, gain, masks)
     # Untrained weights are the same for all normalised inputs, however much these vary here.
-    squares, chance = strength.square(), untrained_squares(parts.inputs.std(0), masks)
+    spread = parts.inputs.std(0)
+    if products.bypass is not None:
+        spread[products.bypass.passed] = 0.0  # not in the products, trained or not
+    squares, chance = strength.square(), untrained_squares(spread, masks)
     share = squares / squares.sum().clamp_min(1e-30)
     concentration = share / (chance / chance.sum()).clamp_min(1e-30)
     concentration[chance == 0] = float("nan")
-    return GroupMatrix(effect, strength, concentration.tril(), distance(rest))
+    return GroupMatrix(effect, strength.cpu(), concentration.tril().cpu(), distance(rest))
 
 
 def pair_terms(
@@ -97,14 +103,19 @@ def pair_terms(
 class _Expansion:
     """The interaction features as a function of their factors, about the mean of some states.
 
-    The factors are affine in the observation, so a deviation of some inputs is one of the factors,
-    and the derivatives can be taken there, where they are cheap.
+    The factors are affine in the observation, or are taken as such, so a deviation of some inputs
+    is one of the factors, and the derivatives can be taken there, where they are cheap.
     """
 
     def __init__(self, products: Products, observations: Tensor) -> None:
         self.products, self.centre = products, observations.mean(0, keepdim=True)
         self.shift = observations - self.centre
         self.base = self._factors(self.centre).expand(-1, len(observations), -1).clone()
+        self.slope: Tensor | None = None
+        if not products.affine:
+            self.slope = mean_slope(
+                lambda states: self._factors(states).movedim(1, 0), observations
+            )
 
     def _factors(self, observations: Tensor) -> Tensor:
         return torch.stack(self.products.read(observations).factors)
@@ -114,6 +125,8 @@ class _Expansion:
 
     def deviation(self, mask: Tensor | float = 1.0) -> Tensor:
         """Return how the factors deviate when some inputs do."""
+        if self.slope is not None:
+            return torch.einsum("ni,kji->knj", self.shift * mask, self.slope)
         return self._factors(self.centre + self.shift * mask) - self.base
 
     def tangent(self) -> Tensor:
@@ -143,9 +156,9 @@ def learned_strength(forms: Tensor, constants: Tensor, gain: Tensor, masks: Tens
         masks: From :func:`group_masks`.
     """
     branches, count, _ = forms.shape
-    total = torch.zeros(len(masks), len(masks))
+    total = masks.new_zeros(len(masks), len(masks))
     for index in range(count):
-        bilinear = torch.zeros(forms.shape[-1], forms.shape[-1])
+        bilinear = forms.new_zeros(forms.shape[-1], forms.shape[-1])
         for k in range(branches):
             for m in range(k):
                 others = [n for n in range(branches) if n not in (k, m)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,10 @@ _SYMBOLS = {
     "angular velocity": "gyro",
     "orientation": "",
 }
+
+
+_ROWS = 32
+"""Outputs whose derivatives are taken at once."""
 
 
 @dataclass(frozen=True)
@@ -139,23 +143,40 @@ class NamedProduct:
         return " × ".join(map(str, self.inputs))
 
 
-def branch_forms(products: Products, centre: Tensor) -> Tensor:
+def branch_forms(products: Products, observations: Tensor) -> Tensor:
     """Return the first-order part of every branch in raw observations, normaliser folded in.
+
+    Branches that are affine in the observation have one. Products of higher degree are expanded
+    about the mean observation. Hidden layers in front of the products (``prism-after``) are
+    linearised: the form is the mean of the slopes at the observations, which for normally
+    distributed inputs is also the best linear approximation.
 
     Args:
         products: The products.
-        centre: The observation to expand about; only branches that are not linear depend on it.
+        observations: States that the policy visits, (N, inputs), or a typical one, (inputs,).
 
     Returns:
         (branches, count, inputs).
     """
+    states = torch.atleast_2d(observations)
+    states = states.mean(0, keepdim=True) if products.affine else states
+    return mean_slope(lambda one: products.branches(products.read(one)), states)
 
-    def branches(observation: Tensor) -> Tensor:
-        return products.branches(products.read(observation.unsqueeze(0))).squeeze(0)
 
-    forms = torch.func.jacrev(branches)(centre)
-    assert isinstance(forms, Tensor)
-    return forms.detach()
+def mean_slope(function: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
+    """Return the mean over states (N, inputs) of a function's derivative, (..., inputs).
+
+    Args:
+        function: Maps (N, inputs) to (N, ...), each row by itself.
+        states: Where the derivative is taken.
+    """
+
+    def mean(shift: Tensor) -> Tensor:
+        return function(states + shift).mean(0)
+
+    slopes = torch.func.jacrev(mean, chunk_size=_ROWS)(torch.zeros_like(states[0]))
+    assert isinstance(slopes, Tensor)
+    return slopes.detach()
 
 
 def name_products(

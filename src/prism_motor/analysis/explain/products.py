@@ -2,7 +2,9 @@
 
 A product is what one latent feature adds to its first-order path. In a gated layer of degree 2 that
 is ``gate * u * v``; at higher degrees all products of a feature are taken together. In the residual
-actor every stage k = 2..K has its own, ``A_k(h) * S_{k-1}(p_{k-1})``.
+actors every stage k = 2..K has its own, ``A_k(h) * S_{k-1}(p_{k-1})``, times its gate if there are
+gates. The factors of ``prism-after`` are affine maps of the last hidden features, so its products
+are named by the inputs that move these features most, see :func:`.names.branch_forms`.
 """
 
 from __future__ import annotations
@@ -15,9 +17,8 @@ import torch
 from torch import Tensor
 
 from prism_motor._checks import InputError
-from prism_motor.nn import PolynomialLayer
-from prism_motor.nn.actors import ResidualEncoder
-from prism_motor.nn.conditioner import PolynomialConditioner
+from prism_motor.nn import Bypass, PolynomialConditioner, PolynomialLayer, ResidualEncoder
+from prism_motor.nn.trunk import layer_after
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.policy import WalkingPolicy
@@ -30,11 +31,11 @@ class Parts:
     inputs: Tensor
     """Normalised observations, (N, inputs)."""
     factors: tuple[Tensor, ...]
-    """Affine maps of the input that are multiplied, (N, latent) each."""
+    """Affine maps of the input, or of hidden features, that are multiplied, (N, latent) each."""
 
 
 class Products(ABC):
-    """The products of a policy's encoder; make one with :func:`products_of`.
+    """The products of a policy's polynomial; make one with :func:`products_of`.
 
     Args:
         policy: The policy; it is not changed.
@@ -43,26 +44,46 @@ class Products(ABC):
 
     Attributes:
         count: Number of products.
+        device: Where they are computed.
+        affine: Whether the factors are affine in the observation.
+        bypass: What leads some inputs past the polynomial, if anything.
     """
+
+    affine = True
 
     def __init__(self, policy: WalkingPolicy, latent: int, stages: int = 1) -> None:
         self.actor: Any = policy.actor
+        encoder = self.actor.encoder
+        self.bypass = encoder if isinstance(encoder, Bypass) else None
         self.action = policy.config.task.actions
         self.latent, self.stages = latent, stages
         self.count = latent * stages
+        self.device = policy.device
 
     def read(self, observations: Tensor) -> Parts:
         """Compute what the products are made of."""
-        inputs = self.actor.obs_normalizer(observations)
-        return Parts(inputs, tuple(self._factors(inputs)))
+        inputs = self.actor.obs_normalizer(observations.to(self.device))
+        return Parts(inputs, tuple(self._factors(self._seen(inputs))))
 
     def targets(self, parts: Parts, features: Tensor) -> Tensor:
         """Return the joint targets that interaction features lead to, rad.
 
         The reference motion or default pose that the action is added to is left out.
         """
-        action = self.actor.mlp(self._encode(parts, features))
+        action = self._act(parts, features)
         return self.action.scale * action.clamp(-self.action.clip, self.action.clip)
+
+    def _seen(self, inputs: Tensor) -> Tensor:
+        """Return the inputs that do not by-pass the polynomial."""
+        return inputs if self.bypass is None else self.bypass.select(inputs)
+
+    def _act(self, parts: Parts, features: Tensor) -> Tensor:
+        """Return the action that interaction features lead to."""
+        encoded = self._encode(parts, features)
+        if self.bypass is not None:
+            # One observation may go with several features.
+            encoded = self.bypass.join(encoded, parts.inputs.expand(*encoded.shape[:-1], -1))
+        return self.actor.mlp(encoded)
 
     def label(self, product: int) -> str:
         """Return the label of the feature that a product belongs to."""
@@ -118,7 +139,7 @@ class GatedProducts(Products):
         return self.layer.factors(inputs)
 
     def _encode(self, parts: Parts, features: Tensor) -> Tensor:
-        return self.actor.encoder.projection(features)
+        return _inner(self.actor.encoder).projection(features)
 
     def first_order(self, parts: Parts) -> Tensor:
         """Return u."""
@@ -142,25 +163,44 @@ class GatedProducts(Products):
 
     def gates(self) -> tuple[Tensor, float]:
         """Return the gates, warm-up included."""
-        return self._gate, self.layer.gate_init
+        return self._gate.cpu(), self.layer.gate_init
+
+
+class AfterProducts(GatedProducts):
+    """Products of a polynomial behind the hidden layers of an MLP."""
+
+    affine = False
+
+    def _factors(self, inputs: Tensor) -> list[Tensor]:
+        *hidden_layers, _ = self.actor.mlp
+        for part in hidden_layers:
+            inputs = part(inputs)
+        return self.layer.factors(inputs)
+
+    def _act(self, parts: Parts, features: Tensor) -> Tensor:
+        return self.actor.mlp[-1][1](features)
 
 
 class ResidualProducts(Products):
-    """Products of a :class:`prism_motor.nn.actors.ResidualEncoder`, stage by stage."""
+    """Products of a :class:`prism_motor.nn.ResidualEncoder`, stage by stage."""
 
     def __init__(self, policy: WalkingPolicy, encoder: ResidualEncoder) -> None:
         super().__init__(policy, encoder.branch_out.in_features, encoder.degree - 1)
         self.encoder = encoder
+        self._gate = None if encoder.gate is None else encoder.gate.detach()
 
     def _factors(self, inputs: Tensor) -> list[Tensor]:
         lifted = self.encoder.lift(inputs)
-        return [factor(lifted) for factor in self.encoder.factors]
+        first, *later = (factor(lifted) for factor in self.encoder.factors)
+        if self._gate is not None:
+            later = [gate * factor for gate, factor in zip(self._gate, later, strict=True)]
+        return [first, *later]
 
     def _encode(self, parts: Parts, features: Tensor) -> Tensor:
         branch = self.encoder.branch_out(features)
         if self.encoder.warmup is not None:
             branch = branch * self.encoder.warmup().to(branch.dtype)
-        return self.encoder.activation(self.encoder.skip(parts.inputs) + branch)
+        return self.encoder.activation(self.encoder.skip(self._seen(parts.inputs)) + branch)
 
     def first_order(self, parts: Parts) -> Tensor:
         """Return p_1."""
@@ -181,7 +221,7 @@ class ResidualProducts(Products):
         return one * other
 
     def branches(self, parts: Parts) -> Tensor:
-        """Return A_k(h) and S_{k-1}(p_{k-1}) of all stages."""
+        """Return A_k(h), gates included, and S_{k-1}(p_{k-1}) of all stages."""
         total, found = parts.factors[0], []
         for factor, state in zip(parts.factors[1:], self.encoder.states, strict=True):
             other = state(total)
@@ -189,20 +229,23 @@ class ResidualProducts(Products):
             total = total + factor * other
         return torch.cat(found, dim=-1)
 
-    def gates(self) -> None:
-        """Return ``None``: this actor has none."""
-        return None
+    def gates(self) -> tuple[Tensor, float] | None:
+        """Return the gates, if there are any."""
+        if self._gate is None or self.encoder.gate_init is None:
+            return None
+        return self._gate, self.encoder.gate_init
 
 
 def products_of(policy: WalkingPolicy) -> Products:
     """Return the products of a policy, or raise and say why it has none."""
-    encoder: Any = getattr(policy.actor, "encoder", None)
-    arm = policy.config.arm
+    actor: Any = policy.actor
+    encoder = _inner(getattr(actor, "encoder", None))
     if isinstance(encoder, ResidualEncoder) and encoder.degree > 1:
         return ResidualProducts(policy, encoder)
-    layer = encoder.interaction if isinstance(encoder, PolynomialConditioner) else None
+    after = layer_after(actor.mlp)
+    layer = encoder.interaction if isinstance(encoder, PolynomialConditioner) else after
     if isinstance(layer, PolynomialLayer) and layer.degree > 1 and layer.bound is None:
-        return GatedProducts(policy, layer)
+        return GatedProducts(policy, layer) if after is None else AfterProducts(policy, layer)
     if encoder is None:
         reason = "a plain MLP forms no explicit products"
     elif getattr(layer, "degree", getattr(encoder, "degree", None)) == 1:
@@ -212,6 +255,11 @@ def products_of(policy: WalkingPolicy) -> Products:
     else:
         reason = f"products of interaction={policy.config.actor.interaction!r} are not gated"  # pyright: ignore[reportAttributeAccessIssue]
     raise InputError(
-        f"The policy ({arm}) has no learned products to explain: {reason}. Give a run of a prism "
-        "or prism-residual actor with a degree of at least 2."
+        f"The policy ({policy.config.arm}) has no learned products to explain: {reason}. Give a "
+        "run of a prism actor (prism, prism-residual, ...) with a degree of at least 2."
     )
+
+
+def _inner(encoder: Any) -> Any:
+    """Return the polynomial encoder inside a by-pass."""
+    return encoder.encoder if isinstance(encoder, Bypass) else encoder

@@ -58,8 +58,8 @@ def remove_each(products: Products, parts: Parts, report: Report = silent) -> Te
     It is the target with the product minus the one without it: what the product does.
     """
     whole = products.targets(parts, products.features(parts))
-    changes = torch.empty(products.count, *whole.shape)
-    keep = torch.ones(products.count)
+    changes = whole.new_empty(products.count, *whole.shape)
+    keep = whole.new_ones(products.count)
     for index in range(products.count):
         keep[index] = 0.0
         changes[index] = whole - products.targets(parts, products.features(parts, keep))
@@ -71,9 +71,9 @@ def remove_each(products: Products, parts: Parts, report: Report = silent) -> Te
 @torch.no_grad()
 def remove_together(products: Products, parts: Parts, removed: Sequence[int] | Tensor) -> Tensor:
     """Return the change of the target by some products together, (states, joints), rad."""
-    keep = torch.ones(products.count)
-    keep[torch.as_tensor(removed, dtype=torch.long)] = 0.0
     whole = products.targets(parts, products.features(parts))
+    keep = whole.new_ones(products.count)
+    keep[torch.as_tensor(removed, dtype=torch.long, device=keep.device)] = 0.0
     return whole - products.targets(parts, products.features(parts, keep))
 
 
@@ -194,7 +194,7 @@ def follow_products(
     for index in order[:SHOWN]:
         change = remove_together(products, parts, [index])
         joint = int(change.square().mean(0).argmax())
-        traces.append(ProductTrace(named[index], joints[joint], change[:, joint].numpy()))
+        traces.append(ProductTrace(named[index], joints[joint], change[:, joint].cpu().numpy()))
     feet = [n.removeprefix("contact_") for n in rollout.quantities.names if _is_contact(n)]
     return ProductFiring(
         seconds=rollout.step[rows] * rollout.control_dt,

@@ -39,7 +39,8 @@ from prism_motor.analysis.explain.removals import (
 from prism_motor.analysis.recording import record
 from prism_motor.analysis.study import Finding, Report, Study, silent
 from prism_motor.analysis.subjects import Subject
-from prism_motor.locomotion.policy import WalkingPolicy, load_policy
+from prism_motor.locomotion.domain import LOCOMOTION
+from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.statistics import Interval, bootstrap
 
 if TYPE_CHECKING:
@@ -73,12 +74,12 @@ def explain(
     )  # fmt: skip
     rows = _choose_states(rollout, task.observations.actor_frames, config.states)
     robots = rollout.environment[rows]
-    observations = torch.from_numpy(rollout.observations.values[rows])
+    observations = torch.from_numpy(rollout.observations.values[rows]).to(policy.device)
     parts = products.read(observations)
     # Every product alone: what it does, how far it moves the target, what it is called.
     changes = remove_each(products, parts, report)
     distances = changes.norm(dim=-1)  # (count, states)
-    forms = branch_forms(products, observations.mean(0))
+    forms = branch_forms(products, observations)
     named = name_products(products, name_inputs(task), forms, observations.std(0))
     order = distances.mean(-1).argsort(descending=True, stable=True)
     # All products together: removed, and replaced by a linear map.
@@ -149,7 +150,7 @@ def _compare_with_random(
     report: Report,
 ) -> RemovalCurve:
     """Rank on every second robot, measure on the others."""
-    ranked = torch.from_numpy(robots % 2 == 0)
+    ranked = torch.from_numpy(robots % 2 == 0).to(products.device)
     strength = torch.tensor([product.strength for product in named])
     return removal_curve(
         products,
@@ -164,6 +165,7 @@ def _compare_with_random(
 
 def _interval(distances: Tensor, robots: np.ndarray, config: ExplainConfig) -> Interval | None:
     """Bootstrap a mean distance over robots: states of one robot resemble each other."""
+    distances = distances.cpu()
     means = np.array([float(distances[robots == robot].mean()) for robot in np.unique(robots)])
     return bootstrap([means], lambda batch: batch.mean(axis=1), seed=config.seed)
 
@@ -192,7 +194,7 @@ def _walk(
 def _load(
     paths: Sequence[Path], checkpoint: int | None, config: ExplainConfig
 ) -> tuple[Subject, list[str]]:
-    policy = load_policy(paths[0], checkpoint)
+    policy = LOCOMOTION.place_policy(paths[0], checkpoint, config.device)
     products_of(policy)  # refuses policies without products before anything is simulated
     return Subject(paths[0], policy, policy.config.arm), []
 
@@ -211,8 +213,8 @@ EXPLAIN = Study(
     help="""Show which products of inputs a policy learned and what happens without them.
 
 Every product is removed alone on states of a rollout, and the change of the joint target is
-measured. The run must have a prism or prism-residual actor. Writes explain.json and figures to
-RUN/analysis/explain.""",
+measured. The run must have a prism actor (prism, prism-residual, prism-after, ...). Writes
+explain.json and figures to RUN/analysis/explain.""",
     config=ExplainConfig,
     load=_load,
     count=_count,

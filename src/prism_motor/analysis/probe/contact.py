@@ -35,9 +35,7 @@ from prism_motor.manipulation.contact import (
     first_contact,
 )
 from prism_motor.manipulation.data import environment_of
-from prism_motor.manipulation.demonstrations.dataset import STATE
-from prism_motor.manipulation.diffusion.network import make_policy
-from prism_motor.manipulation.diffusion.policy import HandlingPolicy, PolicyActor
+from prism_motor.manipulation.policy import HandlingPolicy
 from prism_motor.manipulation.rollout import run_episode
 
 if TYPE_CHECKING:
@@ -64,6 +62,8 @@ class ContactProbeConfig(ProbeConfig):
 
     episodes: Annotated[int, between(1, 100_000)] = 40
     """Random resets; per policy with --own, otherwise in total."""
+    task: str = ""
+    """Which task of policies that learned several, as SUITE/NUMBER; default: the first."""
 
     def origin(self, found: ProbeSet) -> str:
         """Describe where the windows come from."""
@@ -90,7 +90,7 @@ def probe_contact(
         episodes = _share(config, len(subjects))
         parts = []
         for number, subject in enumerate(subjects):
-            actor = _Watched(PolicyActor(subject.policy))
+            actor = _Watched(subject.policy.acting_on(environment.task))
             steps = subject.policy.config.network.observation_steps
             for k in range(episodes):
                 seed = 10_000 * config.seed + episodes * number + k
@@ -157,18 +157,16 @@ def cut_contact_windows(
 
 def read_policy(policy: HandlingPolicy, observations: np.ndarray) -> dict[str, np.ndarray]:
     """Return the features of a policy's conditioner on histories of the state."""
-    size = policy.config.task.state
     states = torch.from_numpy(np.ascontiguousarray(observations, dtype=np.float32))
-    steps = states.reshape(-1, size)
-    ready = policy.normalise({STATE: steps})[STATE].reshape(len(states), -1)
-    conditioner = policy.network.diffusion.conditioner
+    ready = policy.backbone.conditioner_inputs(policy, states)
+    conditioner = policy.backbone.conditioner(policy.network)
     return {"raw": observations, **read_conditioner(conditioner, ready)}
 
 
 def untrained_policy(policy: HandlingPolicy) -> HandlingPolicy:
     """Return the same network with random weights and the trained normaliser."""
     torch.manual_seed(policy.config.seed)
-    network = make_policy(policy.config).eval()
+    network = policy.backbone.make_policy(policy.config).to(policy.device).eval()
     return HandlingPolicy(policy.config, 0, network, policy.normalise, policy.denormalise)
 
 
@@ -199,8 +197,8 @@ def _feature_names(policy: HandlingPolicy) -> list[str]:
 def _load(
     paths: Sequence[Path], checkpoint: int | None, config: ContactProbeConfig
 ) -> tuple[ProbeSubjects, list[str]]:
-    subjects, left_out = load_same_task(paths, checkpoint)
-    acting = load_same_task([config.reference])[0] if config.reference else subjects
+    subjects, left_out = load_same_task(paths, checkpoint, config)
+    acting = load_same_task([config.reference], None, config)[0] if config.reference else subjects
     return ProbeSubjects(subjects, acting), left_out
 
 
@@ -213,7 +211,7 @@ def count_work(who: ProbeSubjects, config: ContactProbeConfig) -> int:
 
 def _run(who: ProbeSubjects, config: ContactProbeConfig, report: Report) -> Finding:
     torch.set_num_threads(config.threads)
-    environment = environment_of(who.acting[0].policy.config)
+    environment = environment_of(who.acting[0].policy.config, task=config.task)
     try:
         found = probe_contact(who, config, environment, report)
     finally:

@@ -199,7 +199,9 @@ def draw_probes(rows: Sequence[ProbeRow], scope: ProbeTargets, subtitle: str) ->
     height = 1.5 + down * (0.6 + len(features) * max(0.28, 0.1 * len(arms) + 0.06))
     figure = new_figure(10.5, height)
     axes = figure.subplots(down, across, sharey=True, squeeze=False)
-    for axis, (index, target) in zip(axes.flat, enumerate(scope.targets), strict=True):
+    for spare in axes.flat[len(scope.targets) :]:
+        spare.set_axis_off()
+    for axis, (index, target) in zip(axes.flat, enumerate(scope.targets), strict=False):
         for row in rows:
             _mark(axis, row, index, features.index(row.features), arms, colours)
         for place in range(0, len(features), 2):

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from prism_motor._checks import InputError
-from prism_motor._ranges import Checked, Seed, Threads, between
+from prism_motor._ranges import Seed, Threads, between
 from prism_motor.analysis.probe.fit import cross_predict, folds_at_random, folds_by_unit, moments
-from prism_motor.analysis.study import Report, silent
+from prism_motor.analysis.study import Report, StudyConfig, silent
 from prism_motor.analysis.subjects import Subject
 
 PROBE_HELP = """Probe frozen features for the mechanics of the next control steps.
@@ -103,7 +103,7 @@ def join_windows(parts: list[ProbeWindows]) -> ProbeWindows:
 
 
 @dataclass(frozen=True)
-class ProbeConfig(Checked, section="probe"):
+class ProbeConfig(StudyConfig, section="probe"):
     """What probes of all domains have in common."""
 
     reference: Path | None = None

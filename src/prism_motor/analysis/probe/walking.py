@@ -61,15 +61,21 @@ TARGETS = (
     ),
     ProbeTarget("foot_speed", "foot speed", "mean_h sum_feet |v_xy|", "foot_speed"),
     ProbeTarget(
-        "joint_power", "joint power", "log(1 + sum_h sum_joints |tau * dq|)", "joint_power", True
+        "joint_power_net", "net joint power", "log(1 + sum_h |sum_joints tau * dq|)",
+        "joint_power_net", True,
+    ),
+    ProbeTarget(
+        "joint_power", "gross joint power", "log(1 + sum_h sum_joints |tau * dq|)", "joint_power",
+        True,
     ),
     ProbeTarget(
         "foot_impulse", "foot impulse", "log(1 + sum_h sum_feet F_n)", "normal_force", True
     ),
     ProbeTarget("tracking_error", "tracking error", "mean_h |v_xy - command|", "tracking_error"),
     ProbeTarget("orientation_error", "orientation error", "mean_h tilt", "orientation_error"),
-)
-"""Targets of ``prism probe``; power, impulse and foot speed (its slip) are those of the paper."""
+)  # fmt: skip
+"""Targets of ``prism probe``; foot speed (its slip) and net power are those of the paper's Table 4,
+gross power is that of its Figure 1a."""
 
 
 WALKING = ProbeTargets(
@@ -198,15 +204,17 @@ def untrained(policy: WalkingPolicy) -> WalkingPolicy:
     torch.manual_seed(policy.config.seed)
     actor = make_actor(policy.config)
     actor.obs_normalizer.load_state_dict(policy.actor.obs_normalizer.state_dict())
-    return WalkingPolicy(policy.config, 0, actor.eval(), actor.as_onnx(verbose=False).eval())
+    found = WalkingPolicy(policy.config, 0, actor.eval(), actor.as_onnx(verbose=False).eval())
+    return found.to(policy.device)
 
 
 def _load(
     paths: Sequence[Path], checkpoint: int | None, config: WalkingProbeConfig
 ) -> tuple[ProbeSubjects, list[str]]:
     """Load the policies; on shared windows, those with other observations are left out."""
-    subjects, left_out = load_subjects(paths, checkpoint)
-    acting = load_subjects([config.reference])[0] if config.reference else []
+    device = config.device
+    subjects, left_out = load_subjects(paths, checkpoint, device=device)
+    acting = load_subjects([config.reference], device=device)[0] if config.reference else []
     if not config.own:
         subjects, differing = same_layout(subjects, *acting)
         left_out += differing
