@@ -1,27 +1,31 @@
 # The two commands: `make demo` and `make test`. Each does all set-up first.
 PYTHON ?= python3
 comma := ,
+# The Python of `make test-next`: LeRobot 0.6 needs 3.12, 0.4 runs on what is older.
+PYTHON_NEXT ?= python3.12
 # A small environment for locomotion and the tools, and one with everything, manipulation included.
 VENV ?= .venv
 VENV_ALL ?= .venv-all
+VENV_NEXT ?= .venv-next
 BIN := $(VENV)/bin
 ALL := $(VENV_ALL)/bin
 # An environment is rebuilt when, and only when, the dependency files change: by their content, not by
 # their dates, which a fresh clone renews.
 hash = $(shell cat pyproject.toml plugins/lerobot_policy_prism/pyproject.toml $(1) | sha256sum | cut -c1-16)
+CONSTRAINTS_ALL := constraints-all-$(shell $(PYTHON) -c 'import sys; print("3.11" if sys.version_info < (3, 12) else "3.12")').txt
 READY := $(VENV)/.ready-$(call hash,constraints.txt)
-READY_ALL := $(VENV_ALL)/.ready-$(call hash,constraints-all.txt)
+READY_ALL := $(VENV_ALL)/.ready-$(call hash,$(CONSTRAINTS_ALL))
 # One process a core and one torch thread each: more only fight each other.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: help setup setup-all demo physics test test-fast test-light faults check format docs bench clean
+.PHONY: help setup setup-all demo physics test test-next test-fast test-light faults check format docs bench clean python-next
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # $(call install,environment,constraints,what): make an environment and install into it.
 define install
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 10) else f"prism needs Python 3.10 or newer, {sys.executable} is {v.major}.{v.minor}. Try: make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 10) else f"prism needs Python 3.10 or newer, {sys.executable} is {v.major}.{v.minor}. Try: make PYTHON=python3.12")'
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1) || { echo "Could not make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 	@echo "Installing into $(1) (once; $(4))"
 	@$(1)/bin/pip install --quiet --disable-pip-version-check -c $(2) $(3)
@@ -38,7 +42,7 @@ $(READY):
 	$(call install,$(VENV),constraints.txt,-e '.[test]',a few minutes)
 
 $(READY_ALL):
-	$(call install,$(VENV_ALL),constraints-all.txt,-e '.[all$(comma)test]' -e plugins/lerobot_policy_prism,ten minutes and 10 GB)
+	$(call install,$(VENV_ALL),$(CONSTRAINTS_ALL),-e '.[all$(comma)test]' -e plugins/lerobot_policy_prism,ten minutes and 10 GB)
 
 setup: $(READY)  ## Install locomotion and the tools into .venv
 	$(call relink,$(VENV),-e .)
@@ -54,6 +58,13 @@ physics: setup  ## Learn physics from first-order signals and show the result (3
 
 test: setup-all  ## Run all tests
 	$(ALL)/python -m pytest -n $(JOBS) --dist worksteal
+
+test-next: python-next  ## Run all tests with Python 3.12 and LeRobot 0.6, in .venv-next
+	$(MAKE) test PYTHON=$(PYTHON_NEXT) VENV_ALL=$(VENV_NEXT)
+
+python-next:
+	@$(PYTHON_NEXT) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null \
+	  || { echo "make test-next needs Python 3.12 or newer, and $(PYTHON_NEXT) is none. Try: make test-next PYTHON_NEXT=/path/to/python3.12"; exit 1; }
 
 test-fast: setup-all  ## Run the tests that take no more than a few seconds each
 	$(ALL)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
@@ -82,4 +93,4 @@ bench: setup  ## Measure the layer against its floor and its alternatives (about
 	$(BIN)/python benchmarks/layer.py
 
 clean:  ## Remove the environment and what was generated
-	rm -rf $(VENV) $(VENV_ALL) outputs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV_ALL) $(VENV_NEXT) outputs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis

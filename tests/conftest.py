@@ -21,3 +21,22 @@ def _ctrl_c_interrupts():
     # would what the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture
+def away(monkeypatch):
+    """A device that only the tests have; see :mod:`tests.devices`."""
+    from contextlib import nullcontext
+
+    from tests.devices import AWAY, PretendedDevice
+
+    there = torch.amp.autocast  # which refuses devices that it does not know
+
+    def autocast(device_type, enabled=True, **options):
+        if device_type == AWAY.type and not enabled:
+            return nullcontext()
+        return there(device_type, enabled=enabled, **options)
+
+    monkeypatch.setattr(torch.amp, "autocast", autocast)
+    with PretendedDevice() as device:
+        yield device

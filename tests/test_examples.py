@@ -28,8 +28,8 @@ def numbers(pattern, output):
 
 def test_every_example_is_tested_and_short():
     names = {path.name for path in EXAMPLES.glob("*.py")}
-    assert names == {"plain_torch.py", "train_rsl_rl.py", "train_sb3.py"}
-    assert all(len((EXAMPLES / name).read_text().splitlines()) < 80 for name in names)
+    assert names == {"plain_torch.py", "train_rsl_rl.py", "train_sb3.py", "train_skrl.py"}
+    assert all(len((EXAMPLES / name).read_text().splitlines()) < 100 for name in names)
 
 
 def test_plain_torch_finds_the_product(tmp_path):
@@ -64,3 +64,11 @@ def test_train_sb3_learns_and_saves(tmp_path):
     assert after > before + 100
     gate = PPO.load(tmp_path / "pendulum.zip").policy.mlp_extractor.policy_net[0].interaction.gate
     assert (gate - 0.01).abs().max() > 1e-3  # the gates have left their initial value
+
+
+@pytest.mark.slow
+def test_train_skrl_learns(tmp_path):
+    pytest.importorskip("skrl", reason="skrl is not installed (extra 'test')")
+    output = run("train_skrl.py", "--steps", "1024", cwd=tmp_path)
+    before, after = numbers(r"20 episodes: (\S+) before, (\S+) after", output)
+    assert after > before + 200

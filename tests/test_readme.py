@@ -1,4 +1,4 @@
-"""The README's Python snippets run as they stand, in the order in which they are printed."""
+"""The Python snippets of README.md and docs/layer.md run as they stand."""
 
 import copy
 import importlib
@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SNIPPETS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+SNIPPETS = [
+    snippet
+    for page in ("README.md", "docs/layer.md")
+    for snippet in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+]
 
 
 def titles():
@@ -32,9 +36,12 @@ def user_variables(snippet):
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=titles())
 def test_snippet_runs(snippet, tmp_path, monkeypatch):
+    for package in ("flax", "sb3_contrib"):
+        if f"from {package} import" in snippet:
+            pytest.importorskip(package, reason=f"{package} is not installed (extra 'test')")
     monkeypatch.chdir(tmp_path)
     namespace = user_variables(snippet)
-    exec(compile(snippet, "README.md", "exec"), namespace)
+    exec(compile(snippet, "snippet", "exec"), namespace)
     check = CHECKS.get(next((key for key in CHECKS if key in snippet), ""))
     if check is not None:
         check(namespace)
@@ -42,6 +49,8 @@ def test_snippet_runs(snippet, tmp_path, monkeypatch):
 
 CHECKS = {
     "frame_names": lambda ns: _learned(ns),
+    "PolynomialExtractor": lambda ns: _extractors(ns["models"]),
+    "NnxPolynomialLayer": lambda ns: _agrees(ns),
     "OnPolicyRunner": lambda ns: _actor_is(ns["runner"].alg.actor, "PrismModel"),
     "from_linear": lambda ns: _actor_is(ns["policy"]["state_proj"], "PolynomialLayer"),
     'by="flops"': lambda ns: _same_size(ns),
@@ -53,6 +62,17 @@ def _learned(namespace):
     assert namespace["loss"].item() < 0.01 * namespace["target"].square().mean().item()
     strongest = map(str, namespace["policy"][0].interactions(namespace["names"], top=3))
     assert any({"tau_hip[t]", "dq_hip[t]"} <= set(text.split()) for text in strongest)
+
+
+def _extractors(models):
+    for model in models:
+        for part in (model.actor, model.critic):
+            _actor_is(part.features_extractor, "PolynomialExtractor")
+
+
+def _agrees(namespace):
+    y = namespace["torch_layer"](namespace["torch"].ones(4, 16)).detach().numpy()
+    assert abs(namespace["y"] - y).max() < 1e-6
 
 
 def _actor_is(module, name):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -60,6 +61,19 @@ class Length:
         return f"{self.low} to {self.high} values"
 
 
+@dataclass(frozen=True)
+class Form:
+    """What a text may look like."""
+
+    pattern: str
+    """Regular expression of the whole text."""
+    described: str
+    """The same in words: ``cpu, cuda or mps``."""
+
+    def __str__(self) -> str:
+        return self.described
+
+
 def between(low: float, high: float) -> Bounds:
     """Allow numbers from ``low`` to ``high``."""
     return Bounds(low, high)
@@ -73,6 +87,11 @@ def above(low: float, high: float) -> Bounds:
 def length(low: int, high: int) -> Length:
     """Allow lists of ``low`` to ``high`` values."""
     return Length(low, high)
+
+
+def form(pattern: str, described: str) -> Form:
+    """Allow texts that a regular expression matches."""
+    return Form(pattern, described)
 
 
 Seed = Annotated[int, between(0, 2**31 - 1)]
@@ -143,6 +162,9 @@ def _check(hint: Any, value: Any, where: str, bounds: Bounds | None = None) -> N
     for mark in _marks(hint):
         if isinstance(mark, Bounds):
             bounds = mark
+        elif isinstance(mark, Form):
+            if isinstance(value, str) and not re.fullmatch(mark.pattern, value):
+                raise InputError(f"{where} must be {mark}, got {show(value)}.")
         elif isinstance(value, tuple | list) and not mark.low <= len(value) <= mark.high:
             raise InputError(f"{where} must have {mark}, got {len(value)}.")
     hint = _plain(hint)
@@ -217,9 +239,9 @@ _KINDS: dict[Any, str] = {
 }
 
 
-def _marks(hint: Any) -> list[Bounds | Length]:
+def _marks(hint: Any) -> list[Bounds | Length | Form]:
     metadata = typing.get_args(hint)[1:] if typing.get_origin(hint) is Annotated else ()
-    return [mark for mark in metadata if isinstance(mark, Bounds | Length)]
+    return [mark for mark in metadata if isinstance(mark, Bounds | Length | Form)]
 
 
 def _plain(hint: Any) -> Any:

@@ -25,13 +25,19 @@ STYLES: dict[str, ArmStyle] = {
     "linear": ArmStyle("LeRobot's own linear projection", "#7A7A7A"),
     "mlp-matched": ArmStyle("an MLP with the parameters of prism", "#0072B2"),
     "mlp-matched-residual": ArmStyle("an MLP with the parameters of prism-residual", "#56B4E9"),
+    "mlp-matched-residual-gated": ArmStyle(
+        "an MLP with the parameters of prism-residual-gated", "#A6CEE3"
+    ),
+    "mlp-matched-after": ArmStyle("an MLP with the parameters of prism-after", "#4D4DA6"),
     "mlp-large": ArmStyle("the paper's larger MLP", "#CC79A7"),
     "prism": ArmStyle("PRISM", "#D55E00"),
     "prism-residual": ArmStyle("the paper's residual actor", "#009E73"),
+    "prism-residual-gated": ArmStyle("the residual actor with learned gates", "#5E8C31"),
+    "prism-after": ArmStyle("the abstract's actor, polynomial after the MLP", "#B8860B"),
 }
 """Known arms, in table order; others come after them.
 
-Colours are from Okabe and Ito: distinct under the common colour-vision deficiencies.
+The main arms have colours of Okabe and Ito: distinct under the common colour-vision deficiencies.
 """
 
 SPARE_COLOURS = ("#E69F00", "#6A3D9A", "#8C6D31", "#1B1B1B", "#B2DF8A", "#FB9A99")

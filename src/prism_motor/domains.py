@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from prism_motor._checks import InputError, check_choice, show
+from prism_motor._devices import RANDOM_TENSORS, choose_device
 from prism_motor._plugins import load_plugins
 from prism_motor._registry import Registry
 from prism_motor.arms import REFERENCE
@@ -173,7 +174,7 @@ class Domain(ABC):
     """Prefixes of the policy's tensors in a checkpoint."""
     weights_extra: ClassVar[tuple[str, ...]] = ()
     """Prefixes of other tensors that the policy needs."""
-    process_tensors: ClassVar[tuple[str, ...]] = ("torch_rng",)
+    process_tensors: ClassVar[tuple[str, ...]] = RANDOM_TENSORS
     """Prefixes of tensors that differ between data-parallel processes."""
     tuning_metric: ClassVar[tuple[str, bool]] = ("loss", False)
     """The metric that tuning runs are scored by, and whether higher is better."""
@@ -185,6 +186,8 @@ class Domain(ABC):
     """Whether a run may be extended beyond its plan; not if its schedule ends with the plan."""
     default_preset: ClassVar[str]
     """The default preset."""
+    preset_flags: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Flags of ``prism train`` that choose among presets, with their values."""
     short_flags: ClassVar[Mapping[str, str]] = {}
     """Short names of flags of ``prism train``."""
     renamed_flags: ClassVar[Mapping[str, str]] = {}
@@ -202,6 +205,15 @@ class Domain(ABC):
         from prism_motor.reporting import ReportSpec
 
         return ReportSpec(self)
+
+    def preset_name(self, preset: str | None, chosen: Mapping[str, str]) -> str:
+        """Return the full name of a preset.
+
+        Args:
+            preset: What was given as its name; default: the default preset.
+            chosen: Values of the :attr:`preset_flags` that were given.
+        """
+        return preset or self.default_preset
 
     def arm_name(self, name: str) -> str:
         """Return the current name of an arm."""
@@ -269,9 +281,16 @@ class Domain(ABC):
         """Check settings before anything is written, and fill in what follows from the task."""
         return config
 
+    def check_ready(self, config: Any) -> None:  # noqa: B027  # most need nothing
+        """Raise if this machine lacks something that a run needs, quickly and before any work."""
+
     def planned(self, config: Any) -> Any:
         """Return settings without what :meth:`prepare` fills in, to compare plan and run."""
         return config
+
+    def protocol(self, preset: str) -> EvaluationConfig:
+        """Return how policies of a preset are evaluated unless another way is asked for."""
+        return self.evaluation()  # type: ignore[call-arg]
 
     def upgrade_campaign(self, data: dict[str, Any]) -> dict[str, Any]:
         """Translate a campaign file written for an earlier version to current names."""
@@ -330,7 +349,28 @@ class Domain(ABC):
 
     @abstractmethod
     def load_policy(self, run: str | Path, step: int | None = None) -> Any:
-        """Load the policy of a checkpoint; the newest by default."""
+        """Load the policy of a checkpoint on the CPU; the newest by default.
+
+        What it returns needs a method ``to(device)`` to be used on other devices, as modules have.
+        """
+
+    def place_policy(
+        self, run: str | Path, step: int | None = None, device: str | None = None
+    ) -> Any:
+        """Load the policy of a checkpoint on a device.
+
+        Args:
+            run: The run folder.
+            step: Which checkpoint; the newest by default.
+            device: The device; default: that of the training, or the CPU where it is missing.
+        """
+        policy = self.load_policy(run, step)
+        chosen = choose_device(device, open_run(run)[2].device)
+        if chosen == "cpu":
+            return policy
+        if not hasattr(policy, "to"):
+            raise InputError(f"Policies of {self.name} stay on the CPU: give --device cpu.")
+        return policy.to(chosen)
 
     def check_evaluation(self, config: Any, evaluation: Any) -> None:
         """Raise unless a policy with these settings can be evaluated this way."""
@@ -345,7 +385,7 @@ class Domain(ABC):
         """Return the name of an evaluation's file."""
         return f"{condition}-{seed}"
 
-    def episode_keys(self, evaluation: Any) -> list[Key]:
+    def episode_keys(self, config: Any, evaluation: Any) -> list[Key]:
         """Return the keys of the episodes of one condition and seed; by default 0, 1, ..."""
         return [(number,) for number in range(evaluation.episodes)]
 
@@ -363,11 +403,15 @@ class Domain(ABC):
         """Make the evaluator of a policy; by default it runs one episode after another."""
         from prism_motor.train.evaluations import EpisodeByEpisode
 
-        return EpisodeByEpisode(self, run, step)
+        return EpisodeByEpisode(self, run, step, evaluation.device)
 
     def run_episode(self, policy: Any, condition: str, seed: int, key: Key) -> Any:
         """Run one episode and return it."""
         raise NotImplementedError(f"{type(self).__name__} needs run_episode or evaluator.")
+
+    def read_results(self, config: Any, file: Path) -> tuple[str, list[dict[str, Any]]]:
+        """Read results that another program wrote: its name, and its episodes as stored rows."""
+        raise InputError(f"{self.name} reads no results of other programs; remove --read.")
 
     def evaluation_table(self, found: Mapping[str, Sequence[Any]]) -> str:
         """Format the episodes of all conditions as a table, with a note on how to read it."""

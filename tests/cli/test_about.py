@@ -41,7 +41,10 @@ def test_params_totals_are_the_papers():
     }
     assert counts["smolvla/prism"] - counts["smolvla/linear"] == 1_878_720
     assert counts["smolvla/mlp-large"] - counts["smolvla/linear"] == 6_199_296
-    assert 32_109_477 + counts["bfm-zero/prism"] == 32_665_245
+    filtered = counts["bfm-zero/deployed-mlp"] + counts["bfm-zero/prism"]
+    assert filtered == counts["bfm-zero/deployed-prism"] == 32_665_245
+    matched = counts["bfm-zero/deployed-mlp-matched"]
+    assert abs(matched - filtered) < 1e-3 * counts["bfm-zero/prism"]
 
 
 def test_params_table_is_readable(capsys):

@@ -55,11 +55,17 @@ MODULES = {
     "actor-prism-residual": lambda: build_actor(
         "prism-residual", 6, 3, hidden=(8,), latent=5, warmup=10
     ),
+    "actor-prism-residual-gated": lambda: build_actor(
+        "prism-residual-gated", 6, 3, hidden=(8,), latent=5
+    ),
+    "actor-prism-after": lambda: build_actor("prism-after", 6, 3, hidden=(8,), warmup=10),
+    "actor-prism-bypass": lambda: build_actor("prism", 6, 3, hidden=(8,), latent=5, bypass=(0, 4)),
 }  # fmt: skip
 # ONNX takes about a second each: one of every kind of operation.
 ONNX_MODULES = (
     "degree-1", "degree-4", "bound", "double", "interaction-explicit", "interaction-ccp",
     "interaction-glu", "diffusion_policy", "bfm_zero", "actor-prism", "actor-prism-residual",
+    "actor-prism-residual-gated", "actor-prism-after", "actor-prism-bypass",
 )  # fmt: skip
 
 

@@ -212,6 +212,31 @@ def test_commands_are_clamped_to_what_was_trained(controller, export, capsys):
     assert capsys.readouterr().err == ""  # the same heading, so nothing to note
 
 
+def test_a_policy_that_was_trained_with_yaw_rates_takes_one(exports, export, capsys):
+    contract = read_contract(exports("quadruped"))
+    turn = contract["command"]["ranges"].pop("heading")
+    assert turn == [-3.14, 3.14]
+    contract["command"]["ranges"]["yaw_rate"] = [-0.3, 0.3]
+    controller = runner.Controller(contract, export.session)
+    np.testing.assert_allclose(
+        controller.velocity_command(np.array([0.3, 0.0, 0.2]), 1.0), [0.3, 0.0, 0.2]
+    )
+    np.testing.assert_allclose(
+        controller.velocity_command(np.array([0.3, 0.0, 2.0]), 1.0), [0.3, 0.0, 0.3]
+    )
+    assert "yaw_rate 2.0 is outside the trained range -0.3 to 0.3" in capsys.readouterr().err
+    drawn = runner.draw_commands(contract, 8000.0, seed=0)[:, 2]
+    assert 0.25 < np.abs(drawn).max() <= 0.3
+    runner.check_contract(contract)
+    contract["command"]["ranges"]["heading"] = [-3.14, 3.14]
+    with pytest.raises(runner.RunnerError, match=r"unknown field: command\.ranges\.heading"):
+        runner.check_contract(contract)
+    for name in ("heading", "yaw_rate"):
+        del contract["command"]["ranges"][name]
+    with pytest.raises(runner.RunnerError, match=r"lacks: command\.ranges\.heading"):
+        runner.check_contract(contract)
+
+
 def test_standing_is_always_allowed(exports, export):
     contract = read_contract(exports("quadruped"))
     contract["command"]["ranges"]["forward"] = [0.2, 0.6]

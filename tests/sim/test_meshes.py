@@ -1,5 +1,7 @@
 """Models to draw: meshes where a package ships them, and never another physics."""
 
+import sys
+
 import mujoco
 import numpy as np
 import pytest
@@ -23,6 +25,14 @@ def _compile_anew():
     picture_model.cache_clear()
 
 
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """A folder whose packages are found first, whatever was imported before."""
+    monkeypatch.delitem(sys.modules, "mjlab", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
 def frames(model, qpos):
     data = mujoco.MjData(model)
     data.qpos[:] = qpos
@@ -37,7 +47,7 @@ def any_pose(seed):
     return qpos
 
 
-@pytest.mark.parametrize("name", ["g1", "quadruped"])
+@pytest.mark.parametrize("name", ["g1", "g1-29", "quadruped"])
 def test_without_meshes_the_picture_is_our_own_model(name):
     robot = make_robot(name)
     drawn, ours = picture_model(robot, primitives=True), build_model(robot, timestep=0.005)
@@ -51,10 +61,9 @@ def test_a_robot_that_nobody_ships_meshes_of_is_drawn_as_it_is():
     assert MESH not in picture_model(make_robot("quadruped")).geom_type
 
 
-def test_a_package_without_the_expected_file_is_as_good_as_none(tmp_path, monkeypatch):
-    (tmp_path / "mjlab").mkdir()
-    (tmp_path / "mjlab" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_a_package_without_the_expected_file_is_as_good_as_none(packages):
+    (packages / "mjlab").mkdir()
+    (packages / "mjlab" / "__init__.py").touch()
     assert find_meshes(make_robot("g1")) is None
     assert MESH not in picture_model(make_robot("g1")).geom_type
 
@@ -67,10 +76,10 @@ def tetrahedron(offset):
     return "\n".join(lines + [f"f {a} {b} {c}" for a, b, c in faces]), corners
 
 
-def test_meshes_land_on_our_bodies_and_what_is_locked_goes_with_the_next_one(tmp_path, monkeypatch):
-    folder = tmp_path / "mjlab" / "asset_zoo" / "robots" / "unitree_g1" / "xmls"
+def test_meshes_land_on_our_bodies_and_what_is_locked_goes_with_the_next_one(packages):
+    folder = packages / "mjlab" / "asset_zoo" / "robots" / "unitree_g1" / "xmls"
     (folder / "parts").mkdir(parents=True)
-    (tmp_path / "mjlab" / "__init__.py").touch()
+    (packages / "mjlab" / "__init__.py").touch()
     obj, corners = tetrahedron([0.2, -0.1, 0.4])
     for name in ("shin", "hand"):
         (folder / "parts" / f"{name}.obj").write_text(obj)
@@ -85,7 +94,6 @@ def test_meshes_land_on_our_bodies_and_what_is_locked_goes_with_the_next_one(tmp
       <geom type="mesh" mesh="h" pos="0 0 0.5" euler="90 0 0" material="black"/></body>
     <body name="left_knee_link" pos="0 0 -9"><joint/><geom type="mesh" mesh="s"/></body>
   </body></worldbody></mujoco>""")
-    monkeypatch.syspath_prepend(str(tmp_path))
     robot = make_robot("g1")
     model = picture_model(robot)
     data = frames(model, any_pose(1))

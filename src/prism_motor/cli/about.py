@@ -9,6 +9,7 @@ import sys
 from importlib import metadata
 
 from prism_motor._console import available_cores, text_table
+from prism_motor._devices import list_devices
 from prism_motor._version import __version__
 
 _PACKAGES = (
@@ -45,11 +46,6 @@ def collect() -> dict[str, dict[str, str]]:
         "torch": torch.__version__,
     }
     versions |= {package: _version(package) for package in _PACKAGES}
-    devices = {"cpu": platform.processor() or platform.machine()}
-    for index in range(torch.cuda.device_count()):
-        devices[f"cuda:{index}"] = torch.cuda.get_device_name(index)
-    if torch.backends.mps.is_available():
-        devices["mps"] = "available"
     threads = {
         "cores": str(os.cpu_count()),
         "cores allowed": str(available_cores()),
@@ -60,7 +56,7 @@ def collect() -> dict[str, dict[str, str]]:
     return {
         "versions": versions,
         "system": {"platform": platform.platform()},
-        "devices": devices,
+        "devices": list_devices(),
         "threads": threads,
         "environment": variables,
     }

@@ -36,8 +36,13 @@ class CampaignOptions(Checked, section="--"):
     """A TOML file, the name of a campaign shipped with prism, or a campaign's folder."""
     preset: str | None = None
     """Preset to use instead of the file's."""
+    override: tuple[str, ...] = ()
+    """Settings of all runs that differ from the file's: KEY=VALUE, e.g. demos=HuggingFaceVLA/libero
+    or updates=500."""
+    untuned: bool = False
+    """Leave the tuning out: every arm has the preset's settings, as in the paper."""
     out: Path | None = None
-    """The campaign's folder; default campaigns/NAME-PRESET."""
+    """The campaign's folder; default campaigns/NAME-PRESET, with -untuned if it is."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +152,20 @@ _COMMANDS = {
 
 
 def _find(options: CampaignOptions, plugins: Sequence[str]) -> tuple[Campaign, Path]:
-    from prism_motor.campaigns.files import find_campaign
+    from prism_motor.campaigns.files import find_campaign, read_overrides
+    from prism_motor.runs.configs import flatten
 
     found, folder = find_campaign(options.file, options.preset)
+    if options.override:
+        changes = {**flatten(found.overrides), **read_overrides(options.override)}
+        found = replace(found, overrides=changes)
     found = replace(found, plugins=tuple(dict.fromkeys((*found.plugins, *plugins))))
     default = Path("campaigns") / f"{found.name}-{found.preset}"
+    if options.untuned and found.tuning is not None:
+        if folder is not None:
+            raise InputError(f"{folder} is tuned; --untuned needs another folder. Give the file.")
+        found = replace(found, tuning=None)
+        default = default.with_name(f"{default.name}-untuned")
     return found, options.out or folder or default
 
 

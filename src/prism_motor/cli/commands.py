@@ -56,6 +56,7 @@ COMMANDS: dict[str, Command] = {
     "export": Command(_ROBOT, "Export a policy for a robot or for LeRobot.", "runs:export"),
     "sim2sim": Command(_ROBOT, "Run an exported policy in MuJoCo.", "watch:sim2sim"),
     "record": Command(_ROBOT, "Record demonstrations of a scripted expert.", "demos:demos"),
+    "motions": Command(_ROBOT, "Import, make and show motion clips.", "motions:motions", raw=True),
     "libero": Command(_ROBOT, "Set up LIBERO on this machine.", "libero:libero", raw=True),
     "physics": Command(_LOOK, "Learn physics from first-order signals.", "showcase:physics"),
     "info": Command(_ABOUT, "Print versions and devices, for bug reports.", "about:info"),

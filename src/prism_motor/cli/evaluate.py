@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from prism_motor._checks import InputError
 from prism_motor._console import Progress, count
 from prism_motor._ranges import Checked, Step
 from prism_motor.cli.flags import parse_together
 from prism_motor.domains import DOMAINS, open_run
 from prism_motor.runs.shipped import writable
+
+if TYPE_CHECKING:
+    from prism_motor.train.evaluations import Evaluations
 
 _USAGE = """usage: prism eval RUN [--conditions NAMES] [--seeds NUMBERS] [OPTIONS]
 
@@ -25,9 +30,11 @@ class EvalOptions(Checked, section="--"):
     """Which policy to evaluate."""
 
     checkpoint: Step | None = None
-    """Which checkpoint; default: the newest."""
+    """Which checkpoint; default: the one to report, else the newest."""
     again: bool = False
     """Repeat finished episodes."""
+    read: Path | None = None
+    """Store the results of another program instead: an eval_info.json of lerobot-eval."""
 
 
 def evaluate(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
@@ -47,7 +54,7 @@ def evaluate(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
         raise SystemExit(0 if words and words[0] in ("-h", "--help") else 2)
     given = words.pop(0)
     _, domain, config = open_run(given)
-    defaults = domain.evaluation()  # type: ignore[call-arg]
+    defaults = domain.protocol(config.preset)
     options, changes = parse_together(
         EvalOptions,
         defaults,
@@ -61,8 +68,11 @@ def evaluate(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     # Find out what is missing.
     run = writable(Path(given))
     evaluations = Evaluations(run, evaluation, options.checkpoint)
+    if options.read is not None:
+        _store(evaluations, options.read)
+        return
     todo = {pair: evaluations.missing(*pair, options.again) for pair in evaluation.pairs}
-    total = len(evaluation.pairs) * len(domain.episode_keys(evaluation))
+    total = len(evaluation.pairs) * len(domain.episode_keys(config, evaluation))
     left = sum(len(keys) for keys in todo.values())
     if left < total:
         print(f"{count(total - left, 'episode')} already done (--again repeats them).")
@@ -89,3 +99,13 @@ def evaluate(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
         f"seed {config.seed}, checkpoint {evaluations.step}\n"
     )
     print(domain.evaluation_table(evaluations.found()))
+
+
+def _store(evaluations: Evaluations, file: Path) -> None:
+    """Store the results of another program."""
+    (condition, seed), *more = evaluations.evaluation.pairs
+    if more:
+        raise InputError("--read: give one condition and one seed, those of the results.")
+    by, rows = evaluations.domain.read_results(evaluations.config, file)
+    stored = evaluations.store(condition, seed, by, rows, file)
+    print(f"{stored}: {count(len(rows), 'episode')} of {by}. Next: prism report")

@@ -12,10 +12,11 @@ from typing import Any
 
 from tyro.conf import Positional
 
-from prism_motor._checks import InputError, check_name
+from prism_motor._checks import InputError, check_choice, check_name
 from prism_motor._console import available_cores, count, duration
+from prism_motor._devices import Device
 from prism_motor._ranges import Checked, Count, Threads
-from prism_motor.cli.flags import parse, parse_together, peek, rename
+from prism_motor.cli.flags import parse, parse_together, peek, rename, take
 from prism_motor.domains import DOMAINS, Domain, domain_of
 from prism_motor.runs.layout import CONFIG
 
@@ -57,6 +58,8 @@ class ResumeOptions(Checked, section="--"):
     """New total number of updates, to train longer than planned."""
     processes: Threads = 1
     """Number of data-parallel processes; must be the same as before."""
+    device: Device | None = None
+    """Another device of the same kind, e.g. cuda:1; default: that of the run."""
     video_every: Count | None = None
     """Record a video every this many updates, as RUN/videos/UPDATE.mp4."""
 
@@ -94,7 +97,12 @@ def _from_preset(
     from prism_motor.train.distributed import current_rank
 
     words = _present_names(domain, words)
-    preset = peek(words, "--preset", domain.default_preset) or ""
+    chosen = {}
+    for flag, values in domain.preset_flags.items():
+        for value in take(words, flag):
+            chosen[flag] = check_choice(flag, value, values)
+    named = take(words, "--preset")
+    preset = domain.preset_name(named[-1] if named else None, chosen)
     arm = domain.arm_name(peek(words, "--arm", "prism") or "")
     processes = _number(peek(words, "--processes"))
     cores = max(1, available_cores() // max(processes, current_rank().world_size))
@@ -105,7 +113,7 @@ def _from_preset(
         words,
         prog=f"prism train {domain.name}",
         description=f"{domain.title}: train a policy. Presets: {', '.join(domain.presets)}. Arms: "
-        f"{', '.join(domain.arms)}.",
+        f"{', '.join(domain.arms)}.{_preset_help(domain)}",
         hidden=HIDDEN,
     )
     changes.pop("arm", None)  # given by a former name
@@ -113,6 +121,14 @@ def _from_preset(
     changes = {"threads": cores, **changes}
     settings = domain.make_config(preset, arm, seed=seed, name=options.label, overrides=changes)
     return domain, options, replace(settings, plugins=tuple(plugins))
+
+
+def _preset_help(domain: Domain) -> str:
+    """Describe the flags that choose among presets."""
+    return "".join(
+        f" {flag} {'|'.join(values)} chooses among presets."
+        for flag, values in domain.preset_flags.items()
+    )
 
 
 def _from_file(
@@ -216,8 +232,9 @@ def _launch(
     if options.video_every is not None and current_rank().is_main:
         domain.check_videos()
     config = None if settings is None else to_dict(settings)
-    updates = options.updates if isinstance(options, ResumeOptions) else None
-    work = (config, path, updates, options.video_every)
+    again = options if isinstance(options, ResumeOptions) else None
+    updates, device = (again.updates, again.device) if again else (None, None)
+    work = (config, path, updates, options.video_every, device)
     if options.processes > 1:
         launch(options.processes, run_training, *work)
     else:
@@ -225,7 +242,11 @@ def _launch(
 
 
 def run_training(
-    config: dict[str, Any] | None, path: Path, updates: int | None, video_every: int | None
+    config: dict[str, Any] | None,
+    path: Path,
+    updates: int | None,
+    video_every: int | None,
+    device: str | None = None,
 ) -> None:
     """Train in this process: a new run or, without a config, resume the one at ``path``."""
     from prism_motor._console import Progress
@@ -242,7 +263,7 @@ def run_training(
             domain = domain_of(config)
             run, trainer = session.start(domain.read_config(config), path, rank)
         else:
-            run, trainer = session.resume(path, updates, rank)
+            run, trainer = session.resume(path, updates, rank, device)
             domain = domain_of(run.config)
         owned.callback(run.close)
         # Only the main process prints and listens.

@@ -11,6 +11,7 @@ from tyro.conf import Positional
 
 from prism_motor._checks import InputError
 from prism_motor._console import Progress
+from prism_motor._devices import Device
 from prism_motor._extras import missing_extra
 from prism_motor._ranges import Seed, Step, between
 
@@ -34,6 +35,7 @@ def play(
     port: Annotated[int, between(0, 65535)] = 8080,
     seconds: Seconds | None = None,
     primitives: bool = False,
+    device: Device | None = None,
 ) -> None:
     """Watch one policy, or two side by side, live in the browser; command, push and load them.
 
@@ -46,13 +48,15 @@ def play(
         port: Port to listen on; the next free one if it is taken.
         seconds: Stop after this time; default: run until Ctrl-C.
         primitives: Draw simple shapes even if a package with meshes of the robot is installed.
+        device: Torch device of the policies; default: that of their training, or the CPU where it
+            is missing.
     """
     from prism_motor.viewer.app import App, find_port
     from prism_motor.viewer.loading import load_walkers
     from prism_motor.viewer.session import Session
 
     free = find_port(host, port)
-    walkers, products = zip(*load_walkers(runs or _shipped()), strict=True)
+    walkers, products = zip(*load_walkers(runs or _shipped(), device), strict=True)
     session = Session(walkers, None if command == "task" else command)
     app = App(session, products, host=host, port=free, primitives=primitives)
     taken = f" (port {port} is in use)" if port not in (0, app.port) else ""
@@ -94,6 +98,7 @@ def video(
     seed: Seed = 1,
     checkpoint: Step | None = None,
     primitives: bool = False,
+    device: Device | None = None,
 ) -> None:
     """Record a video of a trained policy, with its command and measured velocity.
 
@@ -108,8 +113,10 @@ def video(
         seed: Seed of the initial state and of random commands.
         checkpoint: Which checkpoint; default: the newest.
         primitives: Draw simple shapes even if a package with meshes of the robot is installed.
+        device: Torch device of the policy; default: that of its training, or the CPU where it is
+            missing.
     """
-    from prism_motor.locomotion.policy import load_policy
+    from prism_motor.locomotion.domain import LOCOMOTION
     from prism_motor.locomotion.video import VideoConfig, WalkingVideo
     from prism_motor.runs.layout import VIDEOS
     from prism_motor.runs.shipped import writable
@@ -117,7 +124,7 @@ def video(
 
     chosen = None if command == "random" else command
     config = VideoConfig(seconds, chosen, condition, width, height, seed, primitives)
-    policy = load_policy(run, checkpoint)
+    policy = LOCOMOTION.place_policy(run, checkpoint, device)
     file = out or writable(run) / VIDEOS / f"{policy.step:08d}-{condition}.mp4"
     check_file(file)
     trained = policy.config
@@ -149,8 +156,8 @@ def sim2sim(
         export: The folder written by prism export.
         seconds: Length of the episode.
         seed: Seed of start pose and commands.
-        command: Forward and sideways velocity (m/s) and heading (rad) to hold; default: random, as
-            in training.
+        command: Forward and sideways velocity (m/s) and heading (rad; yaw rate in rad/s if the
+            policy was trained with it) to hold; default: random, as in training.
     """
     from prism_motor.export import runner
 

@@ -129,6 +129,14 @@ class Each(NamedTuple):
     entry: Any
 
 
+class Either(NamedTuple):
+    """One of two groups of fields: the second if it has the field that only that one has."""
+
+    field: str
+    first: Any
+    second: Any
+
+
 def _number(low: float, high: float, *, above: bool = False, whole: bool = False) -> Rule:
     kinds = int if whole else (int, float)
 
@@ -205,7 +213,12 @@ FIELDS = {
     },
     "command": {
         "meaning": _TEXT,
-        "ranges": {"forward": _pair(-100, 100), "sideways": _pair(-100, 100), "heading": _ANGLES},
+        "ranges": Either(
+            "yaw_rate",
+            {"forward": _pair(-100, 100), "sideways": _pair(-100, 100), "heading": _ANGLES},
+            {"forward": _pair(-100, 100), "sideways": _pair(-100, 100),
+             "yaw_rate": _pair(-_FASTEST, _FASTEST)},
+        ),
         "heading_gain": _number(0, 100), "yaw_limit": _number(0, 100),
         "deadband": _number(0, 100), "resample_after": _positive(1e6),
     },
@@ -233,6 +246,8 @@ def check_contract(contract: Any) -> None:
 
 
 def _check_value(value: Any, rule: Any, path: str, lengths: dict[str, int]) -> None:
+    if isinstance(rule, Either):
+        rule = rule.second if isinstance(value, dict) and rule.field in value else rule.first
     if isinstance(rule, Rule):
         if not rule.allows(value):
             raise RunnerError(_refusal(path, value, rule.words))
@@ -611,8 +626,9 @@ class Controller:
 
         Args:
             reading: What the robot measures now.
-            command: Forward and sideways velocity, m/s, and heading, rad. What is outside the
-                trained ranges is clamped to them, with one note; a planar zero always holds.
+            command: Forward and sideways velocity, m/s, and what the policy was trained with:
+                a heading, rad, or a yaw rate, rad/s. What is outside the trained ranges is clamped
+                to them, with one note; a planar zero always holds.
 
         Raises:
             SafetyStop: Something is not finite, out of range or late, now or since the last reset.
@@ -707,7 +723,8 @@ class Controller:
 
     def velocity_command(self, command: np.ndarray, yaw: float) -> np.ndarray:
         """Turn a command into velocities within the trained ranges: forward, sideways, yaw rate."""
-        rule, names = self.contract["command"], ("forward", "sideways", "heading")
+        rule = self.contract["command"]
+        names = _command_parts(rule)
         wanted = _vector("the command", "part", command, names, -_LARGEST, _LARGEST)
         stands = not wanted[:2].any()
         for i, (name, given) in enumerate(zip(names, wanted, strict=True)):
@@ -720,6 +737,8 @@ class Controller:
                 self._noted.add(name)
                 print(f"note: {name} {given} is outside the trained range {low} to {high}; it is "
                       f"clamped to {wanted[i]}", file=sys.stderr)  # fmt: skip
+        if names[2] == "yaw_rate":
+            return wanted
         rate = rule["heading_gain"] * _wrap(wanted[2] - yaw)
         return np.array([*wanted[:2], min(max(rate, -rule["yaw_limit"]), rule["yaw_limit"])])
 
@@ -791,11 +810,16 @@ SOURCES = {
 # MuJoCo in the robot's place --------------------------------------------------------------------
 
 
+def _command_parts(rule: dict[str, Any]) -> tuple[str, str, str]:
+    """Return what the three numbers of a command are, by their names in ``command.ranges``."""
+    return "forward", "sideways", "yaw_rate" if "yaw_rate" in rule["ranges"] else "heading"
+
+
 def draw_commands(contract: dict[str, Any], seconds: float, seed: int) -> np.ndarray:
     """Draw commands (count, 3) as in training; each holds for ``resample_after`` seconds."""
     rule, random = contract["command"], np.random.default_rng(seed)
     count = math.ceil(seconds / rule["resample_after"]) + 1
-    low, high = np.array([rule["ranges"][key] for key in ("forward", "sideways", "heading")]).T
+    low, high = np.array([rule["ranges"][key] for key in _command_parts(rule)]).T
     commands = random.uniform(low, high, (count, 3))
     commands[np.linalg.norm(commands[:, :2], axis=1) <= rule["deadband"], :2] = 0.0
     return commands
@@ -822,8 +846,8 @@ def simulate(
     Args:
         export: What to run.
         seconds: How long.
-        commands: (count, 3): forward, sideways, heading; one row per ``resample_after`` seconds,
-            the last one holds.
+        commands: (count, 3): forward, sideways, heading or yaw rate; one row per
+            ``resample_after`` seconds, the last one holds.
         qpos: Positions to start from: base position, quaternion wxyz, joints.
         qvel: Velocities: base linear (world), base angular (body), joints.
     """
@@ -973,8 +997,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=24.0, help="length of the episode")
     parser.add_argument("--seed", type=int, default=0, help="of start pose and commands")
     parser.add_argument(
-        "--command", type=float, nargs=3, metavar=("VX", "VY", "HEADING"),
-        help="one fixed command (m/s, m/s, rad) instead of drawn ones",
+        "--command", type=float, nargs=3, metavar=("VX", "VY", "TURN"),
+        help="one fixed command instead of drawn ones: m/s, m/s, and a heading (rad) or, if the "
+        "policy was trained with it, a yaw rate (rad/s)",
     )  # fmt: skip
     words = parser.parse_args()
     try:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from prism_motor._extras import missing_extra
@@ -183,5 +184,7 @@ def hash_weights(tensors: dict[str, Tensor]) -> str:
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        # As bytes, because numpy does not know bfloat16.
+        plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        digest.update(plain.numpy().tobytes())
     return digest.hexdigest()

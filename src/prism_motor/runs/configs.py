@@ -68,12 +68,19 @@ def _required(kind: Any) -> list[dataclasses.Field[Any]]:
     return [one for one in fields if one.default is nothing and one.default_factory is nothing]
 
 
-def to_flags(config: Any) -> list[str]:
-    """Return a flat dataclass as command-line flags, without fields that have their default."""
+def to_flags(config: Any, usual: Any = None) -> list[str]:
+    """Return a flat dataclass as command-line flags, without fields that have their default.
+
+    Args:
+        config: The dataclass.
+        usual: One of the same kind with the defaults of the command; default: those of the class.
+    """
     flags: list[str] = []
     for field in dataclasses.fields(config):
         value, default = getattr(config, field.name), field.default
-        if field.default_factory is not dataclasses.MISSING:
+        if usual is not None:
+            default = getattr(usual, field.name)
+        elif field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         if value == default:
             continue

@@ -155,12 +155,13 @@ class Run:
         return checkpoint_steps(self.path / CHECKPOINTS)
 
     def checkpoint_step(self, step: int | None = None) -> int:
-        """Return the step of an existing checkpoint; the newest by default."""
+        """Return the step of an existing checkpoint; by default the reported one, or the newest."""
         steps = self.steps()
         if not steps:
             raise RunError(f"{self.path} has no complete checkpoint yet; there is nothing to load.")
         if step is None:
-            return steps[-1]
+            reported = self.config.get("reported")
+            return reported if reported in steps else steps[-1]
         if step not in steps:
             raise RunError(f"{self.path} has no checkpoint {step}; available: {steps}.")
         return step
@@ -170,7 +171,7 @@ class Run:
         return self.path / CHECKPOINTS / f"{step:08d}"
 
     def load(self, step: int | None = None) -> Checkpoint:
-        """Load a checkpoint; the newest complete one by default."""
+        """Load a checkpoint; by default the reported one, or the newest."""
         checkpoint = load_checkpoint(self.checkpoint_folder(self.checkpoint_step(step)))
         if CONFIG in find_changed(self.path, checkpoint.run):
             raise RunError(
@@ -216,10 +217,11 @@ class Run:
         """Return the tensors of a checkpoint under ``prefix``, with the prefix removed."""
         return select(self.load(step).tensors, prefix)
 
-    def prune(self, keep: int) -> None:
-        """Delete all but the newest ``keep`` checkpoints."""
+    def prune(self, keep: int, also: int | None = None) -> None:
+        """Delete all but the newest ``keep`` checkpoints and the one of the step ``also``."""
         for step in self.steps()[:-keep]:
-            remove_folder(self.checkpoint_folder(step))
+            if step != also:
+                remove_folder(self.checkpoint_folder(step))
 
     def log(self, row: dict[str, Any]) -> None:
         """Append one line to the metrics."""

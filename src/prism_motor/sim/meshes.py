@@ -20,7 +20,8 @@ from prism_motor.sim.scene import compile_spec, import_mujoco, make_scene
 if TYPE_CHECKING:
     from prism_motor.sim.robots.robot import Robot
 
-_SOURCES = {"g1": ("mjlab", "asset_zoo/robots/unitree_g1/xmls/g1.xml")}
+_G1 = ("mjlab", "asset_zoo/robots/unitree_g1/xmls/g1.xml")
+_SOURCES = {"g1": _G1, "g1-29": _G1, "g1-29-soft-waist": _G1}
 """The package that ships a robot's meshes, and the model in it, by robot."""
 
 

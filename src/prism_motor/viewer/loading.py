@@ -11,7 +11,8 @@ from prism_motor._checks import InputError
 from prism_motor.analysis.live import TopInteractions
 from prism_motor.analysis.recording import record
 from prism_motor.arms import arm_colours
-from prism_motor.locomotion.policy import WalkingPolicy, load_policy
+from prism_motor.locomotion.domain import LOCOMOTION
+from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.locomotion.task import TaskConfig
 from prism_motor.viewer.walker import Walker
 
@@ -21,15 +22,18 @@ _ROBOTS, _STEPS = 16, 64
 """Robots and control steps used to choose the products."""
 
 
-def load_walkers(runs: Sequence[Path]) -> list[tuple[Walker, TopInteractions | None]]:
+def load_walkers(
+    runs: Sequence[Path], device: str | None = None
+) -> list[tuple[Walker, TopInteractions | None]]:
     """Load policies, each with a walker and its strongest products, if it has any.
 
     Args:
         runs: One or two run folders or names of shipped policies.
+        device: Where the policies compute; default: where they were trained, or the CPU.
     """
     if not 1 <= len(runs) <= 2:
         raise InputError(f"One or two policies can be watched, got {len(runs)} runs.")
-    policies = [load_policy(run) for run in runs]
+    policies = [LOCOMOTION.place_policy(run, device=device) for run in runs]
     names = [run.resolve().name for run in runs]
     if len(set(names)) < len(names):
         names = [f"{name} ({i})" for i, name in enumerate(names, start=1)]

@@ -153,7 +153,7 @@ def _choices(session: Session) -> dict[str, tuple[int, ...]]:
 
 
 def _ranges(trained: CommandConfig) -> dict[str, Range]:
-    turn = (-trained.yaw_limit, trained.yaw_limit)
+    turn = (-trained.turn_limit, trained.turn_limit)
 
     def wider(bounds: Range) -> Range:
         more = _BEYOND * (bounds[1] - bounds[0])

@@ -183,4 +183,4 @@ def _limits(walkers: Sequence[Walker]) -> tuple[float, float, float]:
     trained = [walker.task.commands for walker in walkers]
     forward = max(abs(value) for config in trained for value in config.forward)
     sideways = max(abs(value) for config in trained for value in config.sideways)
-    return 1.6 * forward, 1.6 * sideways, 1.1 * max(config.yaw_limit for config in trained)
+    return 1.6 * forward, 1.6 * sideways, 1.1 * max(config.turn_limit for config in trained)
