@@ -25,7 +25,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from prism_motor.tracking.experts import ExpertClip, ExpertClips
 from prism_motor.tracking.latents import project
 from prism_motor.tracking.learner import TrackingLearner
-from prism_motor.tracking.observations import Layout
 from prism_motor.tracking.presets import ARMS, PRESETS, arm_networks
 from prism_motor.tracking.replay import ReplayBuffer, transition_fields
 
@@ -73,11 +72,12 @@ def make(arm: str, precision: str) -> tuple[TrackingLearner, ReplayBuffer, Exper
     settings = replace(
         settings,
         networks=arm_networks(arm, preset),
-        # Every update has a step of the discriminator, none of the warm start.
+        # Every step has one of the discriminator and one of the actor, which nothing holds.
         discriminator=replace(settings.discriminator, every=1),
-        cloning=replace(settings.cloning, weight=0.0, final=0.0),
+        learner=replace(settings.learner, actor_delay=0),
+        anchor=replace(settings.anchor, weight=0.0, final=0.0),
     )
-    layout = Layout(compact=settings.compact)
+    layout = preset.task.layout
     sizes = transition_fields(layout, settings.networks.latent, len(settings.auxiliary.weights))
     replay = ReplayBuffer(100, preset.envs, sizes)
     for _ in range(100):

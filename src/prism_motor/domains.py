@@ -444,6 +444,7 @@ DOMAINS: Registry[Domain] = Registry(
     {
         "locomotion": "prism_motor.locomotion.domain:LOCOMOTION",
         "manipulation": "prism_motor.manipulation.domain:MANIPULATION",
+        "tracking": "prism_motor.tracking.domain:TRACKING",
     },
 )
 """Domains by name."""

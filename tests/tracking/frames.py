@@ -32,7 +32,7 @@ def change(settings, **sections):
 
 def make_learner(settings=TINY, seed=1, precision="fp32"):
     """Return a learner with a buffer and clips that depend on nothing but the settings' sizes."""
-    layout = Layout(compact=settings.compact)
+    layout = PRESETS["tiny"].task.layout
     sizes = transition_fields(layout, settings.networks.latent, len(settings.auxiliary.weights))
     generator = torch.Generator().manual_seed(3)
     replay = ReplayBuffer(settings.replay.rows, 4, sizes, seed=5)

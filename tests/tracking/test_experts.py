@@ -25,7 +25,6 @@ def test_windows_are_consecutive_frames_of_one_clip_with_successors():
     assert (frames[:, 1:, 1] - frames[:, :-1, 1] == 1).all()
     step = batch.next_observation - batch.observation
     assert (step == torch.tensor([0.0, 1.0])).all()
-    assert torch.equal(batch.action[:, 0], batch.observation[:, 1])
     # Every start that leaves room for the successors, and no other, in every clip.
     for number, length in enumerate((9, 30, 12)):
         starts = frames[frames[:, 0, 0] == number][:, 0, 1].unique()
@@ -65,5 +64,5 @@ def test_clips_that_cannot_be_used_are_named():
     with pytest.raises(InputError, match="at least one motion clip"):
         ExpertClips([], window=8)
     mixed = ExpertClips([clip(0, 9), clip(1, 9, actions=False)], window=8)
-    assert not mixed.has_actions
-    assert mixed.sample(8, draws()).action is None
+    assert mixed.actions is None
+    assert ExpertClips([clip(0, 9), clip(1, 12)], window=8).actions.shape == (21, 1)

@@ -54,11 +54,13 @@ def test_following_averages_what_comes_and_shrinks_at_the_end():
 def test_shares_of_the_mixture():
     count = 20_000
     goals, experts = torch.full((count, 4), 1.0), torch.full((count, 4), 2.0)
-    mixed = mix_latents(LatentConfig(), goals, experts, generator())
+    mixed, of_clips = mix_latents(LatentConfig(), goals, experts, generator())
+    assert torch.equal((mixed == 2).all(1), of_clips)
     kinds = [(mixed == value).all(1).float().mean().item() for value in (1.0, 2.0)]
     assert kinds == pytest.approx([0.2, 0.6], abs=0.01)
-    new = relabel(LatentConfig(), torch.ones(count, 4), torch.zeros(count, 4), generator())
+    new, renewed = relabel(LatentConfig(), torch.ones(count, 4), torch.zeros(count, 4), generator())
     assert new[:, 0].mean().item() == pytest.approx(0.8, abs=0.01)
+    assert torch.equal(new[:, 0] == 1, renewed)
     with pytest.raises(InputError, match="more than 1 together"):
         LatentConfig(goal=0.5, expert=0.6)
 
@@ -66,7 +68,8 @@ def test_shares_of_the_mixture():
 def test_goals_and_experts_are_permuted():
     config = LatentConfig(goal=1.0, expert=0.0)
     goals = torch.arange(64.0).unsqueeze(1).expand(-1, 4)
-    mixed = mix_latents(config, goals, goals, generator())
+    mixed, of_clips = mix_latents(config, goals, goals, generator())
+    assert not of_clips.any()
     assert not torch.equal(mixed, goals)
     assert torch.equal(mixed.sort(dim=0).values, goals)
 

@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from prism_motor._checks import InputError
-from prism_motor.tracking.config import CloningConfig, LearnerConfig, TrackingSettings
-from prism_motor.tracking.experts import ExpertBatch
+from prism_motor.tracking import losses
+from prism_motor.tracking.config import AnchorConfig, LearnerConfig, LearningSettings
 from prism_motor.tracking.observations import Layout
 from prism_motor.train.finite import NonFiniteTrainingError
 from tests.tracking.frames import TINY, change, make_learner
 
-PLAIN = change(TINY, cloning={"weight": 0.0, "final": 0.0}, discriminator={"every": 1})
+TINY = change(TINY, learner={"actor_delay": 0})
+PLAIN = change(TINY, anchor={"weight": 0.0, "final": 0.0}, discriminator={"every": 1})
 
 
 def run(learner, replay, experts, updates):
@@ -125,7 +126,7 @@ def test_the_actors_step_computes_no_gradient_of_the_values():
     values = weights(learner.values)
     batch = replay.sample(64)
     now = learner.policy.normaliser(batch["observation"])
-    learner._step_actor(now, batch["latent"], experts.sample(64, learner.generator), now, {})
+    learner._step_actor(now, batch["latent"], torch.ones(64, dtype=torch.bool), {})
     assert all(torch.equal(one, other) for one, other in zip(grads, before, strict=True))
     assert all(p.grad is g for p, g in zip(learner.values.parameters(), grads, strict=True))
     assert torch.equal(weights(learner.values), values)
@@ -143,12 +144,12 @@ def test_the_actors_gradient_passes_the_clip():
 
 
 def test_exploring_is_uniform_first():
-    learner, _, _ = make_learner(PLAIN)
+    learner, _, _ = make_learner(change(PLAIN, learner={"warmup_steps": 64}))
     x, z = torch.randn(2000, learner.layout.size), torch.randn(2000, 16)
     early = learner.explore(x, z, 0)
     assert early.shape == (2000, 29)
     assert early.std().item() == pytest.approx(2 / 12**0.5, rel=0.02)
-    later = learner.explore(x, z, PLAIN.learner.warmup_steps)
+    later = learner.explore(x, z, 64)
     noise = later - learner.policy(x, z)
     inner = later.abs() < 1
     assert noise[inner].std().item() == pytest.approx(0.05, rel=0.05)
@@ -220,28 +221,63 @@ def test_a_softplus_reward_is_never_negative():
     assert run(learner, replay, experts, 1)[0]["imitation/reward"] > 0
 
 
-def test_cloning_teaches_the_clips_actions_and_fades():
-    settings = change(TINY, cloning={"weight": 100.0, "hold": 1000})
-    rows = run(*make_learner(settings), 60)
-    assert rows[-1]["actor/cloning"] < 0.8 * rows[0]["actor/cloning"]
-    schedule = CloningConfig(weight=1.0, hold=10, fade=20, final=0.2)
-    found = [schedule.weight_at(update) for update in (0, 10, 20, 30, 99)]
+def test_the_anchor_holds_the_actor_under_latents_of_clips_alone():
+    free, held = (
+        change(TINY, anchor={"weight": weight, "final": weight}) for weight in (0.0, 1000.0)
+    )
+    moved = []
+    for settings in (free, held):
+        learner, replay, experts = make_learner(settings)
+        learner.drop_anchor()
+        start = copy.deepcopy(learner.policy.actor)
+        run(learner, replay, experts, 30)
+        batch = experts.sample(64, learner.generator)
+        seen = learner.policy.normaliser(batch.observation)
+        latents = learner.policy.encode(batch.next_observation)
+        with torch.no_grad():
+            apart = learner.policy.actor(seen, latents) - start(seen, latents)
+        moved.append(apart.square().sum(-1).mean().item())
+    assert moved[1] < 0.3 * moved[0]
+    # Rows that do not count change nothing.
+    actions, wanted = torch.randn(4, 3), torch.randn(4, 3)
+    counted = torch.tensor([True, False, True, False])
+    expected = (actions - wanted)[[0, 2]].square().sum() / 2
+    assert losses.anchor_loss(actions, wanted, counted).item() == pytest.approx(expected.item())
+    assert losses.anchor_loss(actions, wanted, counted & False).item() == 0.0
+
+
+def test_the_anchor_fades():
+    schedule = AnchorConfig(weight=1.0, hold=10, fade=20, final=0.2)
+    found = [schedule.weight_at(step) for step in (0, 10, 20, 30, 99)]
     assert found == pytest.approx([1.0, 1.0, 0.6, 0.2, 0.2])
-    assert "actor/cloning" not in run(*make_learner(PLAIN), 1)[0]
+    assert "actor/anchor" not in run(*make_learner(PLAIN), 1)[0]
+    with pytest.raises(InputError, match=r"warm_start\.updates is 0"):
+        LearningSettings(anchor=AnchorConfig(weight=1.0))
 
 
-def test_cloning_needs_actions():
-    learner, replay, experts = make_learner(TINY)
-    batch = experts.sample(64, learner.generator)
-    bare = ExpertBatch(batch.observation, batch.next_observation, None)
-    with pytest.raises(InputError, match="needs clips with actions"):
-        learner.update(replay.sample(64), bare)
+def test_a_saved_anchor_is_restored():
+    learner, replay, experts = make_learner()
+    learner.drop_anchor()
+    run(learner, replay, experts, 2)
+    other, _, _ = make_learner(seed=9)
+    other.restore(*learner.state())
+    for name, value in learner._anchor.state_dict().items():
+        assert torch.equal(value, other._anchor.state_dict()[name])
 
 
-def test_updates_per_sweep_may_be_a_fraction():
+def test_the_actor_waits_for_its_turn():
+    learner, replay, experts = make_learner(change(PLAIN, learner={"actor_delay": 2}))
+    before = weights(learner.policy.actor)
+    run(learner, replay, experts, 2)
+    assert torch.equal(weights(learner.policy.actor), before)
+    run(learner, replay, experts, 1)
+    assert not torch.equal(weights(learner.policy.actor), before)
+
+
+def test_gradient_steps_may_be_a_fraction():
     for ratio, expected in ((1.0, [1, 1, 1, 1]), (0.5, [0, 1, 0, 1]), (2.5, [2, 3, 2, 3])):
-        config = LearnerConfig(updates_per_sweep=ratio)
-        assert [config.updates_due(sweep) for sweep in range(1, 5)] == expected
+        config = LearnerConfig(gradient_steps=ratio)
+        assert [config.steps_due(sweep) for sweep in range(1, 5)] == expected
 
 
 def test_without_its_weight_the_auxiliary_critic_is_left_out():
@@ -300,7 +336,7 @@ def test_a_gradient_that_overflows_is_named():
 
 def test_settings_that_do_not_fit_are_refused():
     with pytest.raises(InputError, match=r"multiple of latents\.window"):
-        TrackingSettings(learner=LearnerConfig(batch=100))
+        LearningSettings(learner=LearnerConfig(batch=100))
     with pytest.raises(InputError, match=r"learner\.gamma"):
         LearnerConfig(gamma=1.0)
 
@@ -313,7 +349,7 @@ def test_all_kinds_of_networks_learn(kind, blocks):
         networks={"filter": kind, "blocks": blocks, "critic_history": True, "critic_embedding": 3},
     )
     learner, replay, experts = make_learner(settings)
-    assert learner.layout == Layout(compact=True)
+    assert learner.layout == Layout(compact=True, steps=2)
     filters = [p for n, p in learner.policy.actor.named_parameters() if ".filter." in n]
     before = [p.detach().clone() for p in filters]
     run(learner, replay, experts, 2)

@@ -1,5 +1,7 @@
 """Replay: true successors, uniform draws, and resume without writing everything again."""
 
+import json
+
 import pytest
 import torch
 
@@ -95,22 +97,32 @@ def test_resume_is_exact_also_around_the_ring(tmp_path, before, after):
 
 
 def test_rows_are_written_once_and_the_tail_is_short(tmp_path):
-    replay, files = ReplayBuffer(40, 2, SIZES), ReplayFiles(tmp_path, 8)
+    folder = tmp_path / "replay"
+    replay, files = ReplayBuffer(40, 2, SIZES), ReplayFiles(folder, 8)
     states, written = [], {}
     for i in range(12):
         fill(replay, 5, start=5 * i)
         tensors, plain = files.save(replay)
         states.append(plain)
         assert len(tensors["tail.ends"]) < 8
-        for file in tmp_path.iterdir():
+        for file in folder.glob("*"):
             stamp = file.stat().st_mtime_ns
             assert written.setdefault(file.name, stamp) == stamp  # never written again
     assert len(written) == 60 // 8
-    files.prune(states[-2:])
-    kept = {file.name for file in tmp_path.iterdir()}
+    for i, one in enumerate(states[-2:]):
+        state = tmp_path / "checkpoints" / str(i) / "state.json"
+        state.parent.mkdir(parents=True)
+        state.write_text(json.dumps({"replay": one}))
+    whole = state.read_text()
+    state.write_text(whole[:-9])
+    files.prune(tmp_path)  # a damaged checkpoint may need any of them
+    assert {file.name for file in folder.iterdir()} == set(written)
+    state.write_text(whole)
+    files.prune(tmp_path)
+    kept = {file.name for file in folder.iterdir()}
     assert kept == {one["file"] for plain in states[-2:] for one in plain["segments"]}
     assert len(kept) < len(written)
-    ReplayFiles(tmp_path, 8).load(ReplayBuffer(40, 2, SIZES), tensors, plain)
+    ReplayFiles(folder, 8).load(ReplayBuffer(40, 2, SIZES), tensors, plain)
 
 
 def test_a_run_that_saves_late_writes_only_what_is_left(tmp_path):

@@ -38,7 +38,7 @@ from prism_motor.runs.seals import (
 SCHEMA = 1
 """Version of the layout; increased when it changes."""
 
-TENSORS, _STATE, _MARKER = "tensors.safetensors", "state.json", "complete.json"
+TENSORS, STATE, _MARKER = "tensors.safetensors", "state.json", "complete.json"
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def save_checkpoint(
     try:
         with atomic_folder(final) as temporary:
             save_file(copies, temporary / TENSORS)
-            write_json(temporary / _STATE, state)
-            files = seal_files(temporary, (TENSORS, _STATE))
+            write_json(temporary / STATE, state)
+            files = seal_files(temporary, (TENSORS, STATE))
             marker = {"schema": SCHEMA, "step": step, "files": files, "run": run or {}}
             write_json(temporary / _MARKER, seal_data(marker))
     except (OSError, SafetensorError) as error:  # the latter is how safetensors says "disk full"
@@ -128,7 +128,7 @@ def read_marker(path: Path) -> Marker:
     # Earlier versions sealed neither the run nor the marker.
     if not (is_intact(contents) or (SEALED not in contents and "run" not in contents)):
         raise CheckpointError(f"{marker} was changed. Use an earlier checkpoint.")
-    if not is_seal(files, (TENSORS, _STATE)) or not is_seal(run):
+    if not is_seal(files, (TENSORS, STATE)) or not is_seal(run):
         raise CheckpointError(f"{marker} does not seal its checkpoint. Use an earlier checkpoint.")
     if type(step) is not int or (step_of(path.name) not in (None, step)):
         raise CheckpointError(
@@ -150,7 +150,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
             "Use an earlier checkpoint."
         )
     try:
-        state = json.loads((path / _STATE).read_text(encoding="utf-8"))
+        state = json.loads((path / STATE).read_text(encoding="utf-8"))
         tensors = load_file(path / TENSORS)
     except (ValueError, SafetensorError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}. Use an earlier one.") from error

@@ -13,6 +13,7 @@
         damaged/<step>/       checkpoints that could not be resumed from
         damaged-<step>.jsonl  metrics as they were when they were found damaged
         evaluations/          one JSON file per evaluation
+        replay/               rows of a replay buffer, in files that checkpoints refer to
         tensorboard/, videos/, traces/, analysis/, export/, pretrained/
 """
 
@@ -38,6 +39,8 @@ TRACES = "traces"
 ANALYSIS = "analysis"
 EXPORT = "export"
 PRETRAINED = "pretrained"
+REPLAY = "replay"
+"""Replay buffer of a run that learns from one: files that checkpoints refer to."""
 LOCK = ".lock"
 SEAL = "seal.json"
 """Seal of an archived run's files; in a run, checkpoints have it."""

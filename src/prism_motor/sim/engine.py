@@ -31,7 +31,11 @@ class Dynamics:
     base_mass: np.ndarray | float = 0.0
     """Mass added to the base, kg; its inertia scales with its mass."""
     mass_scale: np.ndarray | float = 1.0
-    """Factor on all masses and inertias."""
+    """Factor on all masses and inertias; of every link alone if it is (N, links)."""
+    shifted: str = ""
+    """Body whose centre of mass is shifted, if any."""
+    shift: np.ndarray | float = 0.0
+    """How far, (N, 3) in the body's axes, m."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,7 @@ class RolloutEngine:
         self._moving = np.arange(num_envs)
         self._soles = colliding_geoms(self.model, robot.feet)
         self._base = self.model.body(robot.base).id
+        self._links = self.model.nbody - 1
         self._models = [self.model] * num_envs
         self.friction = np.full(num_envs, self.model.geom_friction[self._soles, 0].mean())
         self.base_mass = np.zeros(num_envs)
@@ -117,24 +122,33 @@ class RolloutEngine:
 
     def set_dynamics(self, dynamics: Dynamics) -> None:
         """Give every environment its friction and masses; keeps the state."""
-        self.friction, self.base_mass, scale = (
-            np.broadcast_to(np.asarray(value, dtype=float), (self.num_envs,))
-            for value in (dynamics.friction, dynamics.base_mass, dynamics.mass_scale)
+        envs = self.num_envs
+        self.friction, self.base_mass = (
+            np.broadcast_to(np.asarray(value, dtype=float), (envs,))
+            for value in (dynamics.friction, dynamics.base_mass)
         )
-        made: dict[tuple[float, float, float], Any] = {}
+        scale = np.asarray(dynamics.mass_scale, dtype=float)
+        scale = np.broadcast_to(
+            scale if scale.ndim == 2 else scale.reshape(-1, 1), (envs, self._links)
+        )
+        shift = np.broadcast_to(np.asarray(dynamics.shift, dtype=float), (envs, 3))
+        made: dict[bytes, Any] = {}
         self._models = []
-        for key in zip(
-            self.friction.tolist(), self.base_mass.tolist(), scale.tolist(), strict=True
-        ):
+        for env in range(envs):
+            values = (self.friction[env], self.base_mass[env], scale[env], shift[env])
+            key = b"".join(np.asarray(value).tobytes() for value in values)
             if key not in made:
-                made[key] = self._vary(*key)
+                made[key] = self._vary(*values[:3], dynamics.shifted, shift[env])
             self._models.append(made[key])
         self._step_batch = self._batch(self._moving, self.substeps)
 
-    def _vary(self, friction: float, added_mass: float, scale: float) -> Any:
-        if friction <= 0 or scale <= 0:
+    def _vary(
+        self, friction: float, added_mass: float, scale: np.ndarray, shifted: str, shift: np.ndarray
+    ) -> Any:
+        if friction <= 0 or scale.min() <= 0:
             raise InputError(
-                f"Dynamics: friction and mass_scale must be positive, got {friction} and {scale}."
+                "Dynamics: friction and mass_scale must be positive, got "
+                f"{friction:g} and {scale.min():g}."
             )
         model = copy.copy(self.model)
         model.geom_friction[self._soles, 0] = friction
@@ -147,8 +161,10 @@ class RolloutEngine:
             )
         model.body_mass[base] *= factor
         model.body_inertia[base] *= factor
-        model.body_mass[:] *= scale
-        model.body_inertia[:] *= scale
+        model.body_mass[1:] *= scale
+        model.body_inertia[1:] *= scale[:, None]
+        if shifted:
+            model.body_ipos[model.body(shifted).id] += shift
         import_mujoco().mj_setConst(model, self._caller[1][0])
         return model
 

@@ -1,12 +1,14 @@
-"""Settings of the tracking learner: networks, latents, losses, replay."""
+"""Settings of a tracking run: networks, latents, losses, warm start, replay; and of evaluations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
-from prism_motor._checks import InputError
+from prism_motor._checks import InputError, check_choice
 from prism_motor._ranges import Bounds, Checked, above, between
+from prism_motor.tracking.task import TrackingTask
+from prism_motor.train.config import EvaluationConfig, RunConfig
 
 _Width = Annotated[int, between(2, 65_536)]
 _Depth = Annotated[int, between(1, 64)]
@@ -109,24 +111,61 @@ class DiscriminatorConfig(Checked, section="discriminator"):
 
 
 @dataclass(frozen=True)
-class CloningConfig(Checked, section="cloning"):
-    """Regression of the actor on the clips: the next frame's angles as target of the drives.
+class WarmStartConfig(Checked, section="warm_start"):
+    """Teaches the actor to follow the clips before the learner takes over; not in the paper.
 
-    A warm start that would be forgotten while the critics are wrong; it holds, then fades.
+    First the backward map is made orthonormal on the clips, then the actor imitates drives that aim
+    at the next frame, then it learns to keep its balance by PPO with a tracking reward, under the
+    latents that prompt the clips. Its data fill the replay buffer.
+    """
+
+    updates: Annotated[int, between(0, 10**9)] = 0
+    """Updates of PPO; 0: no warm start at all."""
+    spreading_steps: Annotated[int, between(0, 10**7)] = 400
+    """Gradient steps of the backward map on its orthonormality."""
+    cloning_steps: Annotated[int, between(0, 10**7)] = 600
+    """Gradient steps of the actor towards the next frames."""
+    steps: Annotated[int, between(2, 10_000)] = 24
+    """Control steps of every environment per update."""
+    epochs: Annotated[int, between(1, 100)] = 2
+    """Passes over the samples of an update."""
+    minibatches: Annotated[int, between(1, 10_000)] = 4
+    """Gradient steps per pass."""
+    learning_rate: _Rate = 1e-4
+    """Initial learning rate; it follows the divergence."""
+    desired_kl: Annotated[float, above(0, 100)] = 0.01
+    """Divergence between updates that the learning rate aims at."""
+    gamma: Annotated[float, Bounds(0, 1, low_open=True, high_open=True)] = 0.97
+    """Discount."""
+    gae_lambda: Annotated[float, above(0, 1)] = 0.95
+    """Advantage smoothing."""
+    clip: Annotated[float, above(0, 10)] = 0.2
+    """Clip range of the probability ratio."""
+    exploration: Annotated[float, above(0, 3)] = 0.1
+    """Initial standard deviation of the drives' targets, rad."""
+    critic_width: _Width = 256
+    """Width of the two hidden layers of its critic."""
+
+
+@dataclass(frozen=True)
+class AnchorConfig(Checked, section="anchor"):
+    """Holds the actor at its warm start where it acts under latents of clips.
+
+    Without it the warm start is forgotten while the critics are wrong; it holds, then fades.
     """
 
     weight: _Weight = 0.0
     """Weight at the start, in units of the mean absolute forward-backward value; 0: off."""
     hold: Annotated[int, between(0, 10**9)] = 0
-    """Updates with this weight."""
+    """Gradient steps with this weight."""
     fade: Annotated[int, between(1, 10**9)] = 10_000
-    """Updates after these over which it falls to the final weight."""
+    """Gradient steps after these over which it falls to the final weight."""
     final: _Weight = 0.0
     """Weight that remains."""
 
-    def weight_at(self, update: int) -> float:
-        """Return the weight of an update."""
-        done = min(1.0, max(0.0, (update - self.hold) / self.fade))
+    def weight_at(self, step: int) -> float:
+        """Return the weight of a gradient step."""
+        done = min(1.0, max(0.0, (step - self.hold) / self.fade))
         return self.weight + (self.final - self.weight) * done
 
     @property
@@ -141,8 +180,12 @@ class LearnerConfig(Checked, section="learner"):
 
     batch: Annotated[int, between(2, 1_000_000)] = 1024
     """Transitions, and expert frames, per update."""
-    updates_per_sweep: Annotated[float, above(0, 1000)] = 16.0
-    """Updates per control step of all environments; 0.5 is one update every other step."""
+    sweeps: Annotated[int, between(1, 100_000)] = 25
+    """Control steps of all environments per update."""
+    gradient_steps: Annotated[float, above(0, 1000)] = 16.0
+    """Gradient steps per control step of all environments; 0.5 is one every other control step."""
+    actor_delay: Annotated[int, between(0, 10**9)] = 0
+    """Gradient steps of the other networks before the actor's first."""
     warmup_steps: Annotated[int, between(0, 10**9)] = 10_240
     """Environment steps of uniform actions before the first update."""
     gamma: Annotated[float, Bounds(0, 1, low_open=True, high_open=True)] = 0.98
@@ -168,9 +211,9 @@ class LearnerConfig(Checked, section="learner"):
     action_noise_clip: Annotated[float, above(0, 10)] = 0.3
     """Largest noise in updates."""
 
-    def updates_due(self, sweep: int) -> int:
-        """Return how many updates follow a sweep, counted from 1."""
-        return int(sweep * self.updates_per_sweep) - int((sweep - 1) * self.updates_per_sweep)
+    def steps_due(self, sweep: int) -> int:
+        """Return how many gradient steps follow a control step of all, counted from 1."""
+        return int(sweep * self.gradient_steps) - int((sweep - 1) * self.gradient_steps)
 
 
 @dataclass(frozen=True)
@@ -209,7 +252,7 @@ class ReplayConfig(Checked, section="replay"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrackingSettings(Checked, section="tracking"):
+class LearningSettings(Checked, section=""):
     """Everything about learning that a preset fixes."""
 
     networks: NetworkConfig = field(default_factory=NetworkConfig)
@@ -218,16 +261,16 @@ class TrackingSettings(Checked, section="tracking"):
     """The latents."""
     discriminator: DiscriminatorConfig = field(default_factory=DiscriminatorConfig)
     """The discriminator."""
-    cloning: CloningConfig = field(default_factory=CloningConfig)
+    warm_start: WarmStartConfig = field(default_factory=WarmStartConfig)
     """The warm start."""
+    anchor: AnchorConfig = field(default_factory=AnchorConfig)
+    """What holds the actor at its warm start."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     """The learner."""
     auxiliary: AuxiliaryConfig = field(default_factory=AuxiliaryConfig)
     """The auxiliary reward."""
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     """The replay buffer."""
-    compact: bool = False
-    """Whether the privileged state has eleven key bodies instead of 31."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -236,3 +279,64 @@ class TrackingSettings(Checked, section="tracking"):
                 f"learner.batch must be a multiple of latents.window, {self.latents.window}: "
                 f"expert frames come in windows of it; got {self.learner.batch}."
             )
+        if self.anchor.used and not self.warm_start.updates:
+            raise InputError(
+                "anchor.weight holds the actor at its warm start, but warm_start.updates is 0. Set "
+                "anchor.weight and anchor.final to 0, or give warm_start.updates."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackingConfig(RunConfig, LearningSettings):
+    """A run that learns to track motions."""
+
+    kind: str = "tracking"
+    task: TrackingTask = field(default_factory=TrackingTask)
+    """The task."""
+    envs: Annotated[int, between(1, 1_000_000)] = 512
+    """Environments stepped at once."""
+    prioritise_every: Annotated[int, between(0, 10**9)] = 0
+    """Updates between evaluations by which clips are drawn more often; 0: all alike."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.updates <= self.warm_start.updates and self.warm_start.updates:
+            raise InputError(
+                f"updates is {self.updates}, but the warm start alone has "
+                f"{self.warm_start.updates}; give more updates, or a shorter warm start."
+            )
+        samples = self.warm_start.steps * self.envs
+        if self.warm_start.updates and samples < self.warm_start.minibatches:
+            raise InputError(
+                f"warm_start.minibatches is {self.warm_start.minibatches}, but an update has only "
+                f"{samples} samples."
+            )
+
+    def samples_at(self, update: int) -> int:
+        """Return the control steps of all environments after an update."""
+        warm = min(update, self.warm_start.updates)
+        rest = update - warm
+        return self.envs * (warm * self.warm_start.steps + rest * self.learner.sweeps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackingEvaluation(EvaluationConfig):
+    """How a tracking policy is evaluated: on pieces of clips, from the first frame of each."""
+
+    conditions: tuple[str, ...] = ("nominal",)
+    """Any of nominal, low-friction, payload, training."""
+    envs: Annotated[int, between(1, 100_000)] = 128
+    """Pieces that are run at the same time; it does not change the result."""
+    clips: tuple[str, ...] = ()
+    """Clips to track: names of shipped ones, files, or folders; default: those of the training."""
+    piece: Annotated[float, above(0, 10_000)] = 10.0
+    """Longest piece that a clip is cut into, s."""
+    window: Annotated[int, between(1, 1000)] = 1
+    """Coming frames whose mean prompts a step."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        from prism_motor.tracking.conditions import CONDITIONS
+
+        for condition in self.conditions:
+            check_choice("condition", condition, CONDITIONS)

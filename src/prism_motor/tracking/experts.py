@@ -31,8 +31,6 @@ class ExpertBatch:
     """The frames (N, size)."""
     next_observation: Tensor
     """Their successors (N, size)."""
-    action: Tensor | None
-    """Actions from the frames to their successors (N, actions), if the clips have them."""
 
 
 def clip_priority(emd: float) -> float:
@@ -47,6 +45,11 @@ class ExpertClips:
         clips: The clips.
         window: Frames per window; every clip needs one more, for the last successor.
         device: Where they are kept.
+
+    Attributes:
+        names: Names of the clips.
+        observations: All frames (T, size).
+        actions: What drives each to the next (T, actions), if the clips have it.
     """
 
     def __init__(
@@ -66,10 +69,10 @@ class ExpertClips:
             raise InputError(f"Clips with values that are not finite: {', '.join(bad)}.")
         self.names = tuple(clip.name for clip in clips)
         self._window = window
-        self._observations = torch.cat([clip.observations for clip in clips]).to(device)
+        self.observations = torch.cat([clip.observations for clip in clips]).to(device)
         with_actions = [clip.actions for clip in clips if clip.actions is not None]
         complete = len(with_actions) == len(clips)
-        self._actions = torch.cat(with_actions).to(device) if complete else None
+        self.actions = torch.cat(with_actions).to(device) if complete else None
         self._lengths = torch.tensor([len(clip.observations) for clip in clips], device=device)
         self._starts = torch.cumsum(self._lengths, 0) - self._lengths
         self.priorities = torch.full((len(clips),), 1 / len(clips), device=device)
@@ -77,7 +80,7 @@ class ExpertClips:
     @property
     def has_actions(self) -> bool:
         """Whether every clip comes with actions."""
-        return self._actions is not None
+        return self.actions is not None
 
     def prioritise(self, emd: Mapping[str, float]) -> None:
         """Draw clips by how badly they are tracked: EMD by name, of all clips."""
@@ -92,9 +95,9 @@ class ExpertClips:
         first = self._draw(count // self._window, self._window, self.priorities, generator)
         steps = torch.arange(self._window, device=first.device)
         frames = (first.unsqueeze(1) + steps).flatten()
-        actions = None if self._actions is None else self._actions.index_select(0, frames)
-        observations = self._observations.index_select(0, frames)
-        return ExpertBatch(observations, self._observations.index_select(0, frames + 1), actions)
+        return ExpertBatch(
+            self.observations.index_select(0, frames), self.observations.index_select(0, frames + 1)
+        )
 
     def stretches(self, count: int, steps: int, generator: torch.Generator) -> Tensor | None:
         """Draw the successors' observations (count, steps, size) along stretches of clips.
@@ -106,7 +109,7 @@ class ExpertClips:
             return None
         first = self._draw(count, steps, weights, generator)
         frames = first.unsqueeze(1) + torch.arange(1, steps + 1, device=first.device)
-        return self._observations[frames]
+        return self.observations[frames]
 
     def _draw(self, count: int, frames: int, weights: Tensor, generator: torch.Generator) -> Tensor:
         """Draw first frames of pieces of ``frames`` frames that have successors."""

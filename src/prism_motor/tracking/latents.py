@@ -47,8 +47,11 @@ def following_latents(encoded: Tensor, window: int) -> Tensor:
 
 def mix_latents(
     config: LatentConfig, goals: Tensor, experts: Tensor, generator: torch.Generator
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Draw for every row a goal, an expert's or a random latent.
+
+    Returns:
+        The latents (N, d), and which of them are experts' (N,).
 
     Args:
         config: The shares.
@@ -62,16 +65,22 @@ def mix_latents(
     goals = goals[torch.randperm(count, generator=generator, device=device)]
     experts = experts[torch.randperm(count, generator=generator, device=device)]
     others = random_latents(count, size, generator, device)
-    mixed = torch.where(draw < config.goal + config.expert, experts, others)
-    return torch.where(draw < config.goal, goals, mixed)
+    below = draw < config.goal + config.expert
+    mixed = torch.where(below, experts, others)
+    expert = (below & (draw >= config.goal)).squeeze(1)
+    return torch.where(draw < config.goal, goals, mixed), expert
 
 
 def relabel(
     config: LatentConfig, new: Tensor, stored: Tensor, generator: torch.Generator
-) -> Tensor:
-    """Return for every row the new latent or, less often, the one that was acted under."""
+) -> tuple[Tensor, Tensor]:
+    """Draw for every row the new latent or, less often, the one that was acted under.
+
+    Returns:
+        The latents (N, d), and which of them are new (N,).
+    """
     draw = torch.rand(len(new), 1, generator=generator, device=new.device)
-    return torch.where(draw < config.relabel, new, stored)
+    return torch.where(draw < config.relabel, new, stored), (draw < config.relabel).squeeze(1)
 
 
 class LatentRing:

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
-from prism_motor._checks import InputError
 from prism_motor._devices import autocast
 from prism_motor.runs.checkpoints import select
 from prism_motor.tracking import losses
@@ -28,9 +27,9 @@ from prism_motor.tracking.latents import (
     window_latents,
 )
 from prism_motor.tracking.networks import (
-    ACTOR_STREAMS,
     GOAL_STREAMS,
     Discriminator,
+    TrackingActor,
     ValueEnsemble,
     frozen_copy,
 )
@@ -44,7 +43,7 @@ from prism_motor.train.finite import (
 )
 
 if TYPE_CHECKING:
-    from prism_motor.tracking.config import TrackingSettings
+    from prism_motor.tracking.config import LearningSettings
     from prism_motor.tracking.experts import ExpertBatch, ExpertClips
     from prism_motor.tracking.observations import Layout
     from prism_motor.tracking.replay import ReplayBuffer
@@ -71,13 +70,13 @@ class TrackingLearner:
 
     Attributes:
         policy: What is deployed.
-        updates: Finished updates.
+        steps: Finished gradient steps.
         ring: Latents for rollouts.
     """
 
     def __init__(
         self,
-        settings: TrackingSettings,
+        settings: LearningSettings,
         layout: Layout,
         *,
         seed: int = 1,
@@ -105,7 +104,8 @@ class TrackingLearner:
         self.ring = LatentRing(settings.latents.ring, networks.latent, self._device)
         self._auxiliary_weights = torch.tensor(settings.auxiliary.weights, device=self._device)
         self._auxiliary_scale, self._imitation_scale = losses.RunningScale(), losses.RunningScale()
-        self.updates = 0
+        self._anchor: TrackingActor | None = None
+        self.steps = 0
 
     def models(self) -> dict[str, nn.Module]:
         """Return the trained networks by name."""
@@ -199,22 +199,25 @@ class TrackingLearner:
                 codes = policy.backward_map(next_expert).float()
             expert_latents = window_latents(codes, settings.latents.window)
 
-        if self.updates % settings.discriminator.every == 0:
+        if self.steps % settings.discriminator.every == 0:
             self._step_discriminator(expert, expert_latents, goals, batch["latent"], row)
 
         # The backward map does not change until its own step, so its codes serve as goals, too.
         with self._cast():
             next_codes = policy.backward_map(next_goals).float()
-        new = mix_latents(settings.latents, next_codes.detach(), expert_latents, self.generator)
+        new, of_clips = mix_latents(
+            settings.latents, next_codes.detach(), expert_latents, self.generator
+        )
         self.ring.push(new)
-        latents = relabel(settings.latents, new, batch["latent"], self.generator)
+        latents, renewed = relabel(settings.latents, new, batch["latent"], self.generator)
 
         transition = (now, latents, batch["action"])
         rewards = self._rewards(goals, latents, batch["auxiliary"], row)
         self._step_values(transition, (following, next_goals), next_codes, rewards, row)
-        self._step_actor(now, latents, experts, expert_latents, row)
+        if self.steps >= settings.learner.actor_delay:
+            self._step_actor(now, latents, of_clips & renewed, row)
         self._move_targets()
-        self.updates += 1
+        self.steps += 1
         return row
 
     def _step_discriminator(
@@ -305,13 +308,19 @@ class TrackingLearner:
             row[f"{name}/value"] = value.detach().mean()
         self._descend("values", parts, row)
 
-    def _step_actor(
-        self, now: Tensor, latents: Tensor, experts: ExpertBatch, expert_latents: Tensor, row: Row
-    ) -> None:
-        """Improve the actor; only its own gradients are computed, those of the values are not."""
+    def _step_actor(self, now: Tensor, latents: Tensor, of_clips: Tensor, row: Row) -> None:
+        """Improve the actor; only its own gradients are computed, those of the values are not.
+
+        Args:
+            now: Normalised observations.
+            latents: What to act under.
+            of_clips: Which latents prompt a clip (N,).
+            row: Takes the measures.
+        """
         config = self.settings.learner
         with self._cast():
-            action = self._noisy(self.policy.actor(now, latents).float())
+            mean = self.policy.actor(now, latents).float()
+            action = self._noisy(mean)
             forward, *values = self.values(now, latents, action)
         value = losses.pessimistic((forward.float() * latents).sum(-1), config.pessimism)
         row["actor/value"] = value.detach().mean()
@@ -320,26 +329,25 @@ class TrackingLearner:
             other = losses.pessimistic(critic.float().squeeze(-1), config.pessimism)
             others.append((getattr(config, f"{name}_weight"), other))
             row[f"actor/{name}"] = other.detach().mean()
-        weight = self.settings.cloning.weight_at(self.updates)
-        if weight:
-            error = self._cloning_error(experts, expert_latents)
+        weight = self.settings.anchor.weight_at(self.steps)
+        if weight and self._anchor is not None:
+            with torch.no_grad(), self._cast():
+                wanted = self._anchor(now, latents).float()
+            error = losses.anchor_loss(mean, wanted, of_clips)
             others.append((weight, -error))
-            row["actor/cloning"] = error.detach()
+            row["actor/anchor"] = error.detach()
         self._descend("actor", {"actor": losses.actor_loss(value, *others)}, row)
 
-    def _cloning_error(self, experts: ExpertBatch, expert_latents: Tensor) -> Tensor:
-        if experts.action is None:
-            raise InputError(
-                "cloning.weight needs clips with actions: make their observations with actions, or "
-                "set it to 0."
-            )
-        seen = self.policy.normaliser(
-            self.layout.select(experts.observation, ACTOR_STREAMS), ACTOR_STREAMS
-        )
-        with self._cast():
-            # The actor's streams come first in an observation; it looks at no others.
-            actions = self.policy.actor(seen, expert_latents).float()
-        return losses.cloning_loss(actions, experts.action)
+    @torch.no_grad()
+    def copy_to_targets(self) -> None:
+        """Make the targets equal to what they follow."""
+        for targets, sources, _ in self._polyak:
+            for target, source in zip(targets, sources, strict=True):
+                target.copy_(source)
+
+    def drop_anchor(self) -> None:
+        """Hold the actor where it is now from here on, as ``anchor`` says."""
+        self._anchor = frozen_copy(self.policy.actor)
 
     def _descend(self, name: str, parts: Mapping[str, Tensor], row: Row) -> None:
         """Take one step on the sum of some losses."""
@@ -392,6 +400,8 @@ class TrackingLearner:
             tensors |= {f"{name}.{k}": v for k, v in network.state_dict().items()}
         for name, network in self._target_networks().items():
             tensors |= {f"target.{name}.{k}": v for k, v in network.state_dict().items()}
+        if self._anchor is not None:
+            tensors |= {f"anchor.{k}": v for k, v in self._anchor.state_dict().items()}
         groups = {}
         for name, optimizer in self._optimizers.items():
             check_optimizer(optimizer)
@@ -403,7 +413,7 @@ class TrackingLearner:
         tensors |= {f"ring.{k}": v for k, v in ring.items()}
         tensors["generator"] = self.generator.get_state()
         plain = {
-            "updates": self.updates,
+            "steps": self.steps,
             "param_groups": groups,
             "ring_pushed": pushed,
             "auxiliary_scale": self._auxiliary_scale.state(),
@@ -420,6 +430,9 @@ class TrackingLearner:
             network.load_state_dict(select(tensors, f"{name}."))
         for name, network in self._target_networks().items():
             network.load_state_dict(select(tensors, f"target.{name}."))
+        if anchor := select(tensors, "anchor."):
+            self.drop_anchor()
+            self._anchor.load_state_dict(anchor)  # type: ignore[union-attr]
         for name, optimizer in self._optimizers.items():
             entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
             for key, value in select(tensors, f"optimizer.{name}.").items():
@@ -431,7 +444,7 @@ class TrackingLearner:
         self.generator.set_state(tensors["generator"])
         self._auxiliary_scale.restore(plain["auxiliary_scale"])
         self._imitation_scale.restore(plain["imitation_scale"])
-        self.updates = int(plain["updates"])
+        self.steps = int(plain["steps"])
 
 
 def _adam(parameters: Iterable[Any], rate: float) -> torch.optim.Optimizer:

@@ -94,9 +94,10 @@ def actor_loss(value: Tensor, *others: tuple[float, Tensor]) -> Tensor:
     return loss
 
 
-def cloning_loss(actions: Tensor, wanted: Tensor) -> Tensor:
-    """Return the squared error of actions (N, A), summed over the joints."""
-    return (actions - wanted).square().sum(dim=-1).mean()
+def anchor_loss(actions: Tensor, wanted: Tensor, counted: Tensor) -> Tensor:
+    """Return the squared error of actions (N, A), summed over joints, mean over counted rows."""
+    errors = (actions - wanted).square().sum(dim=-1)
+    return (errors * counted).sum() / counted.sum().clamp(min=1)
 
 
 class RunningScale:

@@ -209,6 +209,7 @@ class TrackingActor(nn.Module):
 
     def __init__(self, config: NetworkConfig, layout: Layout) -> None:
         super().__init__()
+        self.outputs = layout.actions
         self.inputs = _Inputs(config, layout, ACTOR_STREAMS)
         size, depth = self.inputs.size, config.actor_embedding
         self.embed_latent = _embedding(config, size + config.latent, depth, members=0)

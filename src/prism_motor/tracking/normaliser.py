@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from prism_motor.tracking.observations import STREAMS, Layout
 
 _EPS = 1e-5
+_LEAST_VARIANCE = 1e-3
 
 
 class ObservationNormaliser(nn.Module):
@@ -42,6 +43,14 @@ class ObservationNormaliser(nn.Module):
         variance = (observations - mean).square().sum(dim=0) / (len(observations) - 1)
         self.mean.lerp_(mean, self._momentum)
         self.variance.lerp_(variance, self._momentum)
+        self.batches += 1
+
+    @torch.no_grad()
+    def start_from(self, observations: Tensor) -> None:
+        """Set the statistics to those of a batch (N, size)."""
+        self.mean.copy_(observations.mean(dim=0))
+        # What hardly varies in it may vary more later, and must not become the loudest input.
+        self.variance.copy_(observations.var(dim=0).clamp(min=_LEAST_VARIANCE))
         self.batches += 1
 
     def forward(self, observations: Tensor, streams: Sequence[str] = STREAMS) -> Tensor:

@@ -74,6 +74,11 @@ class ReplayBuffer:
             ) from error
         self.added = 0
 
+    @property
+    def bytes(self) -> int:
+        """The memory that it needs."""
+        return replay_bytes(self.capacity, self.envs, self.sizes)
+
     def __len__(self) -> int:
         """Return how many rows there are."""
         return min(self.added, self.capacity)

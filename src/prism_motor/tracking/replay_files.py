@@ -9,7 +9,8 @@ it keeps.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from prism_motor._extras import missing_extra
 from prism_motor.runs.atomic import atomic_file
-from prism_motor.runs.checkpoints import select
+from prism_motor.runs.checkpoints import STATE, select
 from prism_motor.runs.layout import CheckpointError
 
 if TYPE_CHECKING:
@@ -75,9 +76,16 @@ class ReplayFiles:
         replay.generator.set_state(tensors["generator"])
         self._segments = [dict(one) for one in plain["segments"]]
 
-    def prune(self, checkpoints: Iterable[Mapping[str, Any]]) -> None:
-        """Delete the files that none of some checkpoints' plain data needs."""
-        needed = {one["file"] for plain in checkpoints for one in plain["segments"]}
+    def prune(self, run: Path) -> None:
+        """Delete the files that no checkpoint of a run needs, nor what was saved last."""
+        needed = {one["file"] for one in self._segments}
+        # Checkpoints, dumps and what was set aside as damaged: all of them may be used again.
+        for file in run.glob(f"*/*/{STATE}"):
+            try:
+                saved = json.loads(file.read_text(encoding="utf-8"))
+                needed |= {one["file"] for one in saved["replay"]["segments"]}
+            except (OSError, ValueError, KeyError, TypeError):
+                return  # nobody knows what a damaged one needs
         for file in self.folder.glob("rows-*.safetensors"):
             if file.name not in needed:
                 file.unlink()

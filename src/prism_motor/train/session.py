@@ -52,6 +52,7 @@ def start(config: RunConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Run,
     settings = to_dict(config)
     run = Run.create(path, settings) if rank.is_main else Run(Path(path), settings)
     try:
+        _attach(trainer, run.path)
         _save(run, trainer, domain, rank)
     except BaseException:
         run.close()
@@ -90,6 +91,7 @@ def resume(
         checkpoint = run.load_intact()
         _check_resumable(run, checkpoint, updates, rank)
         trainer = domain.trainer(config, rank)
+        _attach(trainer, run.path)
         trainer.restore(_own_part(checkpoint.tensors, rank), checkpoint.state)
         if rank.is_main:
             run.rewind(checkpoint)
@@ -201,8 +203,16 @@ def replay(dump: str | Path) -> dict[str, float] | None:
         )
     resolve_device(config.device)  # a device that is missing here is an early, clear error
     trainer = domain.trainer(config, ALONE)
+    _attach(trainer, within[0].parent)
     trainer.restore(_own_part(checkpoint.tensors, ALONE), checkpoint.state)
     return trainer.update()
+
+
+def _attach(trainer: Trainer, folder: Path) -> None:
+    """Tell a trainer that keeps files beside its checkpoints where the run is."""
+    attach = getattr(trainer, "attach", None)
+    if attach is not None:
+        attach(folder)
 
 
 def _domain(config: RunConfig) -> Domain:

@@ -1,0 +1,223 @@
+"""Tracking as a domain: what the rest of the package asks about tracking runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from prism_motor._console import count
+from prism_motor.domains import Domain, Evaluator, Key, Trainer
+from prism_motor.runs import to_dict
+from prism_motor.tracking.conditions import CONDITIONS, find_condition
+from prism_motor.tracking.config import TrackingConfig, TrackingEvaluation
+from prism_motor.tracking.evaluation import TrackingEpisode
+from prism_motor.tracking.presets import ARMS, PRESETS, make_config
+from prism_motor.tracking.reporting import MEASURES, TrackingReport
+
+if TYPE_CHECKING:
+    from prism_motor.runs import Run
+    from prism_motor.tracking.policy import TrackingPolicy
+    from prism_motor.train.distributed import Rank
+
+
+class TrackingDomain(Domain):
+    """The whole G1, which learns to track motions without a task's reward."""
+
+    name = "tracking"
+    title = "Tracking"
+    config = TrackingConfig
+    evaluation = TrackingEvaluation
+    episode = TrackingEpisode
+    conditions = tuple(CONDITIONS)
+    measures = MEASURES
+    weights = "policy."
+    tuning_metric = ("upright", True)
+    presets = PRESETS
+    arms = ARMS
+    configure = staticmethod(make_config)  # type: ignore[assignment]
+    default_preset = "laptop"
+    short_flags: ClassVar[Mapping[str, str]] = {"--clips": "--task.clips"}
+
+    @cached_property
+    def reporting(self) -> TrackingReport:
+        """What reports need to know."""
+        return TrackingReport(self)
+
+    def flags(self, preset: str, arm: str) -> TrackingConfig:
+        """Return the settings of a preset, with its seed."""
+        return self.make_config(preset, arm, seed=PRESETS[preset].seed)
+
+    def prepare(self, config: TrackingConfig) -> TrackingConfig:
+        """Read the clips, and fill in how far actions reach."""
+        from prism_motor.tracking.references import action_units, load_references
+
+        references = load_references(config.task)
+        references.check_windows(config.latents.window)
+        task = config.task
+        units = task.units or action_units(task.actions, task.robot, references)
+        return replace(config, task=replace(task, units=units))
+
+    def planned(self, config: TrackingConfig) -> TrackingConfig:
+        """Return the settings without how far actions reach."""
+        return replace(config, task=replace(config.task, units=()))
+
+    def shorten(self, config: TrackingConfig, fraction: float) -> dict[str, Any]:
+        """Shorten the warm start alike."""
+        warm = round(config.warm_start.updates * fraction)
+        return {**super().shorten(config, fraction), "warm_start.updates": warm}
+
+    def guess_evaluation(
+        self, config: TrackingConfig, evaluation: TrackingEvaluation, update: float
+    ) -> float:
+        """Guess from a few clips of ten seconds, with their baselines."""
+        return 20.0
+
+    def task_name(self, config: TrackingConfig) -> str:
+        """Name the robot and how many clips it learns."""
+        clips = config.task.clips
+        return f"{config.preset}, {count(len(clips), 'clip') if clips else 'all shipped clips'}"
+
+    def summary(self, trainer: Trainer) -> str:
+        """Describe what is trained, with its memory."""
+        from prism_motor.tracking.policy import count_deployed
+
+        config: TrackingConfig = trainer.config
+        size = count_deployed(trainer.models()["policy"])
+        memory = trainer.replay.bytes / 1e9  # type: ignore[attr-defined]
+        return (
+            f"{config.arm} on {self.task_name(config)}, {config.envs} environments, {size:,} "
+            f"deployed parameters, replay buffer {memory:.2f} GB"
+        )
+
+    def trainer(self, config: TrackingConfig, rank: Rank) -> Trainer:
+        """Make the trainer."""
+        from prism_motor.tracking.trainer import TrackingTrainer
+
+        return TrackingTrainer(config, rank)
+
+    def load_policy(self, run: str | Path, step: int | None = None) -> TrackingPolicy:
+        """Load a tracking policy."""
+        from prism_motor.tracking.loading import load_policy
+
+        return load_policy(run, step).policy
+
+    def check_evaluation(self, config: Any, evaluation: Any) -> None:
+        """Raise if a clip cannot be read."""
+        super().check_evaluation(config, evaluation)
+        self.episode_keys(config, evaluation)
+
+    def identify(self, config: Any, evaluation: Any, condition: str, seed: int) -> dict[str, Any]:
+        """Return the condition's values, and how clips are prompted and cut."""
+        random = find_condition(condition, config.task.randomisation)
+        return {
+            "kind": self.name,
+            "condition": {"name": condition, "randomisation": to_dict(random)},
+            "protocol": {"piece": evaluation.piece, "window": evaluation.window},
+        }
+
+    def episode_keys(self, config: Any, evaluation: Any) -> list[Key]:
+        """Return clip and number of every piece."""
+        from prism_motor.tracking.evaluation import cut_pieces
+        from prism_motor.tracking.references import load_references
+
+        task = config.task
+        if evaluation.clips:
+            task = replace(task, clips=evaluation.clips)
+        pieces = cut_pieces(load_references(task), evaluation.piece, task.control_dt)
+        return [(piece.clip, piece.number) for piece in pieces]
+
+    def evaluator(self, run: Run, step: int, evaluation: Any) -> Evaluator:
+        """Make an evaluator that tracks many pieces at once."""
+        from prism_motor.tracking.loading import load_policy
+
+        loaded = load_policy(run.path, step)
+        policy = self.place_policy(run.path, step, evaluation.device)
+        return _TrackingEvaluator(policy, loaded.config, evaluation)
+
+
+class _TrackingEvaluator:
+    """Tracks pieces of clips, with the policy and with what needs none."""
+
+    def __init__(
+        self, policy: TrackingPolicy, config: TrackingConfig, evaluation: TrackingEvaluation
+    ) -> None:
+        from prism_motor.tracking.evaluation import cut_pieces
+        from prism_motor.tracking.references import load_references
+
+        self._policy, self._evaluation, self._task = policy, evaluation, config.task
+        task = replace(config.task, clips=evaluation.clips or config.task.clips)
+        self._references = load_references(task)
+        self._pieces = cut_pieces(self._references, evaluation.piece, config.task.control_dt)
+
+    def steps(self, keys: Sequence[Key]) -> int:
+        """Return the control steps of all batches, with policy and baselines."""
+        from prism_motor.tracking.evaluation import find_pieces
+
+        pieces, envs = find_pieces(self._pieces, list(keys)), self._evaluation.envs
+        batches = [pieces[i : i + envs] for i in range(0, len(pieces), envs)]
+        return 4 * sum(max(piece.frames for piece in batch) - 1 for batch in batches)
+
+    def run(
+        self,
+        condition: str,
+        seed: int,
+        keys: Sequence[Key],
+        note: Callable[..., None],
+        report: Callable[[], None],
+    ) -> None:
+        """Track pieces, as many at once as there are environments."""
+        import torch
+
+        from prism_motor.tracking.evaluation import baselines, find_pieces, policy_controller
+
+        torch.set_num_threads(1)  # one thread keeps rounding the same everywhere
+        units = torch.tensor(self._task.units)
+        own = policy_controller(self._policy, self._references, self._evaluation.window)
+        controllers = {"": own, **baselines(self._references, units)}
+        pieces, envs = find_pieces(self._pieces, list(keys)), self._evaluation.envs
+        for first in range(0, len(pieces), envs):
+            batch = pieces[first : first + envs]
+            note(*self._batch(condition, seed, batch, controllers, report))
+
+    def _batch(
+        self,
+        condition: str,
+        seed: int,
+        pieces: Sequence[Any],
+        controllers: Mapping[str, Any],
+        report: Callable[[], None],
+    ) -> list[TrackingEpisode]:
+        from prism_motor.tracking.evaluation import measure, track
+
+        dt = self._task.control_dt
+        rows: list[dict[str, Any]] = [{} for _ in pieces]
+        for name, control in controllers.items():
+            tracked = track(
+                control,
+                self._task,
+                self._references,
+                pieces,
+                condition=condition,
+                seed=seed,
+                threads=self._evaluation.threads,
+                report=report,
+            )
+            for row, one in zip(rows, tracked, strict=True):
+                found = measure(one, self._references, dt)
+                if name:
+                    found = {f"{name}_{key}": found[key] for key in ("upright", "emd")}
+                row.update(found)
+        return [
+            TrackingEpisode(condition, seed, piece.clip, piece.number, **row)
+            for piece, row in zip(pieces, rows, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+
+TRACKING = TrackingDomain()
+"""The domain."""

@@ -1,0 +1,71 @@
+"""What reports need to know about tracking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from prism_motor.reporting import MINUTES, Axis, Place, Quantity, ReportSpec
+from prism_motor.statistics.claims import Measure
+
+if TYPE_CHECKING:
+    from prism_motor.domains import Domain
+    from prism_motor.tracking.config import TrackingConfig
+
+MEASURES = (
+    Measure("stood", "stayed up", "%", 1, True, 100.0),
+    Measure("upright", "upright", "% of frames", 1, True, 100.0),
+    Measure("emd", "EMD", "rad", 3, False),
+    Measure("time_to_fall", "time to fall", "s", 1, True),
+    Measure("joint_distance", "joint distance", "mrad", 0, False),
+    Measure("root_drift", "root drift", "m", 2, False),
+    Measure("foot_slip", "foot slip", "m/s", 3, False),
+    Measure("open_loop_upright", "upright, open loop", "% of frames", 1, None, 100.0),
+    Measure("open_loop_emd", "EMD, open loop", "rad", 3, None),
+    Measure("default_pose_upright", "upright, default pose", "% of frames", 1, None, 100.0),
+    Measure("default_pose_emd", "EMD, default pose", "rad", 3, None),
+    Measure("mean_pose_upright", "upright, mean pose", "% of frames", 1, None, 100.0),
+    Measure("mean_pose_emd", "EMD, mean pose", "rad", 3, None),
+)
+"""What is measured per piece of a clip. EMD is blind to falling, so upright comes first; what needs
+no policy stands beside both."""
+
+
+class TrackingReport(ReportSpec):
+    """Policies that track motions."""
+
+    measures_note = (
+        "EMD compares joint angles alone: a robot on the floor can have a small one. Read it with "
+        "the share of upright frames, and with what needs no policy: drives that aim at each next "
+        "frame (open loop), and held poses."
+    )
+    axes = (Axis("samples", "million samples", 1e-6), MINUTES)
+    network = "networks"
+
+    def __init__(self, domain: Domain) -> None:
+        super().__init__(domain)
+        self.robust = ("stood", "upright", "emd")
+        self.run_measures = ("upright", "emd", "time_to_fall", "root_drift")
+        self.curves = (
+            Quantity("upright", "upright"),
+            Quantity("tracking_reward", "reward of the warm start"),
+        )
+
+    def place(self, config: Any, episode: Mapping[str, Any]) -> Place:
+        """Return the clip."""
+        return Place("", episode["clip"])
+
+    def parameters(self, config: TrackingConfig) -> int:
+        """Return what a deployed policy stores."""
+        import torch
+
+        from prism_motor.tracking.policy import TrackingPolicy, count_deployed
+
+        with torch.device("meta"):
+            policy = TrackingPolicy(config.networks, config.task.layout)
+        return count_deployed(policy)
+
+    def extent(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
+        """Return how many pieces of how many clips were tracked."""
+        clips = {episode["clip"] for episode in episodes}
+        return f"{len(episodes)} pieces of {len(clips)} clips"

@@ -1,0 +1,300 @@
+"""A warm start for the actor: follow the clips under the latents that prompt them, by PPO.
+
+Forward-backward learning needs far more updates than a laptop has before a whole humanoid keeps its
+balance. PPO with a tracking reward gets there in a few million samples, on the very actor that is
+trained afterwards: it acts on the same observations, under the latents of the clips. The backward
+map that makes those latents is only spread over its sphere before; it hardly moves afterwards.
+rsl_rl's PPO does the learning.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from prism_motor._extras import missing_extra
+from prism_motor.runs.checkpoints import select
+from prism_motor.tracking import losses
+from prism_motor.tracking.latents import following_latents
+from prism_motor.tracking.networks import ACTOR_STREAMS, GOAL_STREAMS
+from prism_motor.tracking.rewards import TrackingReward
+from prism_motor.train.finite import check, check_numbers, check_weights
+
+if TYPE_CHECKING:
+    from prism_motor.tracking.config import TrackingConfig
+    from prism_motor.tracking.env import TrackingEnv, TrackingStep
+    from prism_motor.tracking.experts import ExpertClips
+    from prism_motor.tracking.learner import TrackingLearner
+    from prism_motor.tracking.networks import TrackingActor
+    from prism_motor.tracking.references import References
+
+try:
+    from rsl_rl.algorithms import PPO
+    from rsl_rl.models import MLPModel
+    from rsl_rl.storage import RolloutStorage
+    from tensordict import TensorDict
+except ImportError as error:
+    raise missing_extra("The warm start of tracking", "locomotion", error) from error
+
+_CLONING_RATE, _CLONING_NOISE = 1e-3, 0.3
+"""Learning rate, and noise on normalised observations, of what comes before PPO."""
+_LOWEST_STD, _HIGHEST_STD = 0.02, 0.3
+"""Limits of the initial exploration, in units of the action."""
+
+
+class WarmStart:
+    """PPO on the learner's actor.
+
+    Args:
+        config: The run.
+        learner: Its policy is trained in place.
+        env: The robots; their episodes follow the clips that they begin in.
+        references: The clips.
+        experts: The same as the learner sees them.
+    """
+
+    def __init__(
+        self,
+        config: TrackingConfig,
+        learner: TrackingLearner,
+        env: TrackingEnv,
+        references: References,
+        experts: ExpertClips,
+    ) -> None:
+        self._config, self._learner, self._env = config.warm_start, learner, env
+        self._precision, self._device = config.precision, config.device
+        self._window = config.latents.window
+        self._experts, self._references = experts, references
+        self._reward = TrackingReward(references, env.layout)
+        lengths = references.lengths
+        self._last = torch.from_numpy(np.repeat(references.starts[1:] - 1, lengths))
+        self._prepared = False
+        self._latents = torch.zeros(0)
+        self._ppo = self._make_ppo(torch.tensor(config.task.units))
+
+    def update(self, timer: Any, remember: Any) -> dict[str, float]:
+        """Collect samples, learn from them, and return the metrics.
+
+        Args:
+            timer: Context manager by name, which measures time.
+            remember: Called with the fields of every row of the replay buffer.
+        """
+        if not self._prepared:
+            self.prepare()
+        sums: dict[str, float] = defaultdict(float)
+        self._latents = self._clip_latents()
+        with torch.no_grad():
+            seen = self._seen()
+            for _ in range(self._config.steps):
+                seen = self._step(seen, sums, timer, remember)
+            self._ppo.compute_returns(seen)
+        check("the return of the warm start", self._ppo.storage.returns)
+        with timer("update"):
+            found = self._ppo.update()
+        found.pop("symmetry", None)
+        check_numbers("loss", found)
+        check_weights(self.models())
+        count = self._config.steps * self._env.envs
+        return {
+            "tracking_reward": sums["reward"] / count,
+            "upright": sums["upright"] / count,
+            "seconds_between_losses": count * self._env.task.control_dt / max(1.0, sums["lost"]),
+            "action_std": self._ppo.actor.output_std.mean().item(),
+            "learning_rate": self._ppo.learning_rate,
+            **{f"loss/warm_start_{name}": value for name, value in found.items()},
+        }
+
+    def models(self) -> dict[str, nn.Module]:
+        """Return the networks that only the warm start has."""
+        return {"warm_start_critic": self._ppo.critic}
+
+    # --- before PPO ---
+
+    def prepare(self) -> None:
+        """Set the statistics, spread the backward map, and imitate drives that aim ahead."""
+        policy, generator = self._learner.policy, self._learner.generator
+        seen = self._experts.observations
+        with torch.no_grad():
+            policy.normaliser.start_from(seen)
+        goals = policy.layout.select(policy.normaliser(seen), GOAL_STREAMS)
+        optimizer = torch.optim.Adam(policy.backward_map.parameters(), _CLONING_RATE)
+        batch = min(256, len(goals))
+        for _ in range(self._config.spreading_steps):
+            chosen = torch.randint(len(goals), (batch,), generator=generator, device=goals.device)
+            loss = losses.orthonormality_loss(policy.backward_map(goals[chosen]))
+            _descend(optimizer, loss)
+        latents, wanted = self._clip_latents(), self._experts.actions
+        assert wanted is not None
+        optimizer = torch.optim.Adam(policy.actor.parameters(), _CLONING_RATE)
+        for _ in range(self._config.cloning_steps):
+            chosen = torch.randint(len(seen), (batch,), generator=generator, device=seen.device)
+            inputs = policy.normaliser(seen[chosen])
+            noise = torch.randn(inputs.shape, generator=generator, device=inputs.device)
+            actions = policy.actor(inputs + _CLONING_NOISE * noise, latents[chosen])
+            _descend(optimizer, (actions - wanted[chosen]).square().sum(dim=-1).mean())
+        self._learner.copy_to_targets()
+        self._prepared = True
+
+    @torch.no_grad()
+    def _clip_latents(self) -> Tensor:
+        """Return the latent of every frame of all clips; the last frame has that before it."""
+        starts = self._references.starts
+        parts = []
+        for first, end in pairwise(starts.tolist()):
+            codes = self._learner.policy.encode(self._experts.observations[first + 1 : end])
+            latents = following_latents(codes, self._window)
+            parts.append(torch.cat([latents, latents[-1:]]))
+        return torch.cat(parts)
+
+    # --- PPO ---
+
+    def _make_ppo(self, units: Tensor) -> PPO:
+        config, env = self._config, self._env
+        self._latents = torch.zeros(len(self._last), self._learner.settings.networks.latent)
+        observations = self._seen()
+        groups = {"actor": ["policy"], "critic": ["critic"]}
+        self._actor = actor = _FollowerModel(observations, groups, self._learner.policy.actor)
+        std = (config.exploration / units).clamp(_LOWEST_STD, _HIGHEST_STD)
+        actor.std.data.copy_(std)
+        width = [config.critic_width] * 2
+        critic = MLPModel(observations, groups, "critic", 1, width, "elu")
+        return PPO(
+            actor,
+            critic,
+            RolloutStorage("rl", env.envs, config.steps, observations, [len(units)], self._device),
+            num_learning_epochs=config.epochs,
+            num_mini_batches=config.minibatches,
+            clip_param=config.clip,
+            gamma=config.gamma,
+            lam=config.gae_lambda,
+            entropy_coef=0.0,
+            learning_rate=config.learning_rate,
+            desired_kl=config.desired_kl,
+            use_clipped_value_loss=False,
+            use_mixed_precision=self._precision == "bf16",
+            device=self._device,
+        )
+
+    def _frames(self) -> Tensor:
+        """Return the frame of its clip that every robot should be in now (N,)."""
+        return self._env.frame + self._env.clocks
+
+    def _seen(self) -> TensorDict:
+        """Return what the networks see: the actor its latent, the critic the frame to reach."""
+        policy, frames = self._learner.policy, self._frames()
+        device = self._device
+        observations = self._env.observations.to(device)
+        normal = policy.normaliser(observations)
+        layout = policy.layout
+        following = torch.minimum(frames + 1, self._last[frames])
+        wanted = layout.select(self._experts.observations[following.to(device)], GOAL_STREAMS)
+        parts = [
+            layout.select(normal, ("state", "last_action")),
+            normal[:, layout.columns["privileged"]],
+            policy.normaliser(wanted, GOAL_STREAMS),
+        ]
+        acting = [layout.select(normal, ACTOR_STREAMS), self._latents[frames].to(device)]
+        groups = {"policy": torch.cat(acting, dim=1), "critic": torch.cat(parts, dim=1)}
+        return TensorDict(groups, batch_size=[len(frames)], device=device)
+
+    def _step(self, seen: TensorDict, sums: dict[str, float], timer: Any, remember: Any) -> Any:
+        """Let all robots act once."""
+        env, frames = self._env, self._frames()
+        before, latents = env.observations, self._latents[frames]
+        physics = np.concatenate([env.engine.qpos, env.engine.qvel], axis=1)
+        with timer("policy"):
+            actions = self._ppo.act(seen).cpu()
+        check("the action", actions)
+        following = frames + 1
+        found: dict[str, Tensor] = {}
+
+        def judge(step: TrackingStep) -> Tensor:
+            found["reward"], found["lost"] = self._reward(step, following)
+            found["over"] = following >= self._last[frames]
+            return found["lost"] | found["over"]
+
+        with timer("environment"):
+            step = env.step(actions, judge)
+        lost = found["lost"]
+        remember(
+            observation=before, action=env.applied, latent=latents, auxiliary=step.terms,
+            physics=torch.from_numpy(physics), ends=step.ends,
+        )  # fmt: skip
+        following_seen = self._seen()
+        ends, late = step.ends.to(self._device), (step.ends & ~lost).to(self._device)
+        self._ppo.process_env_step(
+            following_seen, found["reward"].to(self._device), ends, {"time_outs": late.float()}
+        )
+        sums["reward"] += found["reward"].sum().item()
+        sums["lost"] += lost.sum().item()
+        sums["upright"] += step.upright.sum().item()
+        return following_seen
+
+    # --- saving ---
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return (tensors, plain data) from which :meth:`restore` continues, without the actor."""
+        saved = self._ppo.optimizer.state_dict()
+        tensors = {f"critic.{k}": v for k, v in self._ppo.critic.state_dict().items()}
+        tensors["std"] = self._actor.std
+        for index, entries in saved["state"].items():
+            tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
+        plain = {
+            "param_groups": saved["param_groups"],
+            "learning_rate": self._ppo.learning_rate,
+            "prepared": self._prepared,
+        }
+        return tensors, plain
+
+    def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
+        """Continue from a saved state."""
+        self._ppo.critic.load_state_dict(select(tensors, "critic."))
+        self._actor.std.data.copy_(tensors["std"])
+        entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
+        for name, value in select(tensors, "optimizer.").items():
+            index, key = name.split(".", 1)
+            entries[int(index)][key] = value.clone()
+        groups = plain["param_groups"]
+        self._ppo.optimizer.load_state_dict({"state": dict(entries), "param_groups": groups})
+        self._ppo.learning_rate = plain["learning_rate"]
+        self._prepared = plain["prepared"]
+
+
+class _FollowerModel(MLPModel):
+    """rsl_rl's view of the tracking actor: normalised observations and a latent, side by side."""
+
+    def __init__(
+        self, observations: TensorDict, groups: dict[str, list[str]], actor: TrackingActor
+    ) -> None:
+        gaussian = {"class_name": "GaussianDistribution", "init_std": 1.0}
+        super().__init__(observations, groups, "actor", actor.outputs, [1], "elu", False, gaussian)
+        self.mlp = _Side(actor)
+
+    @property
+    def std(self) -> Tensor:
+        """The standard deviation of every action, which is learned."""
+        return self.distribution.std_param  # type: ignore[union-attr,return-value]
+
+
+class _Side(nn.Module):
+    """Calls an actor with its two arguments side by side."""
+
+    def __init__(self, actor: TrackingActor) -> None:
+        super().__init__()
+        self.actor = actor
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        size = self.actor.inputs.size
+        return self.actor(inputs[:, :size], inputs[:, size:])
+
+
+def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    check("the loss of the warm start", loss)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
