@@ -174,8 +174,8 @@ class TrackingTrainer:
         check("the action", actions)
         with self._timing("environment"):
             step = env.step(actions)
-        check("what a step is punished for", step.terms)
         check_observations([("policy", env.observations)])
+        check("what a step is punished for", step.terms)
         self.replay.add(
             observation=before,
             action=env.applied,
