@@ -153,3 +153,10 @@ def test_priorities_follow_the_distance_and_resume(tmp_path):
 def test_several_processes_are_refused():
     with pytest.raises(ValueError, match="single process; remove --processes"):
         TrackingTrainer(CASE.make(), Rank(0, 2))
+
+
+def test_without_any_warm_up_learning_begins_with_the_first_transition(tmp_path):
+    run, trainer = start(tmp_path, updates=1)
+    assert trainer.config.warm_start.updates == trainer.config.learner.warmup_steps == 0
+    session.train(run, trainer)
+    assert trainer.learner.steps == trainer.config.learner.sweeps - 1
