@@ -136,6 +136,15 @@ def load_references(task: TrackingTask) -> References:
     return References([make_motion(clip, 1 / task.control_dt) for clip in find_clips(task.clips)])
 
 
+def clips_digest(names: Sequence[str]) -> str:
+    """Return the SHA-256 of clips as they are in their files."""
+    digest = hashlib.sha256()
+    for clip in find_clips(names):
+        digest.update(f"{clip.name} {clip.fps} {len(clip)}\n".encode())
+        digest.update(np.ascontiguousarray(clip.qpos.astype(np.float32)).tobytes())
+    return digest.hexdigest()
+
+
 def action_units(config: ActionConfig, robot: str, references: References) -> tuple[float, ...]:
     """Return how far an action of one moves each joint's target, rad."""
     joints = make_robot(robot).joints

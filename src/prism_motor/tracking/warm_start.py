@@ -23,7 +23,13 @@ from prism_motor.tracking import losses
 from prism_motor.tracking.latents import following_latents
 from prism_motor.tracking.networks import ACTOR_STREAMS, GOAL_STREAMS
 from prism_motor.tracking.rewards import TrackingReward
-from prism_motor.train.finite import check, check_numbers, check_weights
+from prism_motor.train.finite import (
+    check,
+    check_numbers,
+    check_observations,
+    check_rewards,
+    check_weights,
+)
 
 if TYPE_CHECKING:
     from prism_motor.tracking.config import TrackingConfig
@@ -225,6 +231,8 @@ class WarmStart:
 
         with timer("environment"):
             step = env.step(actions, judge)
+        check_observations([("policy", env.observations)])
+        check_rewards(found["reward"])
         lost = found["lost"]
         self._at = following
         self._begin(step.ends.nonzero()[:, 0])
