@@ -13,6 +13,7 @@ import pytest
 import viser
 
 from prism_motor.viewer.app import App
+from prism_motor.viewer.walking.show import WalkingShow
 
 WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 PATIENCE = 120
@@ -40,7 +41,7 @@ def page():
 @pytest.fixture
 def app(make_session, cast):
     session = make_session(1, command=(0.0, 0.0, 0.0))
-    app = App(session, [cast[1][1]], port=0)
+    app = App(WalkingShow(session, [cast[1][1]]), port=0)
     thread = threading.Thread(target=app.run)
     thread.start()
     yield app
@@ -68,7 +69,7 @@ def type_into(page, slider, value):
 
 @pytest.mark.slow
 def test_the_robot_walks_as_it_is_told(app, page):
-    session, walker = app.session, app.session.leader
+    session, walker = app.show.session, app.show.session.leader
     errors = []
     page.on(
         "console", lambda message: errors.append(message.text) if message.type == "error" else None
