@@ -8,6 +8,7 @@ from prism_motor.viewer.app import App
 from prism_motor.viewer.walking.loading import load_walkers
 from prism_motor.viewer.walking.session import Session
 from prism_motor.viewer.walking.show import WalkingShow
+from tests.viewer.browser import open_page
 
 PAIR = ("g1-mlp-matched", "g1-prism")
 
@@ -44,3 +45,10 @@ def app(make_session, cast):
     assert thread.is_alive()
     app.stop()
     thread.join()
+
+
+@pytest.fixture
+def page():
+    """A page of a real browser."""
+    with open_page() as page:
+        yield page

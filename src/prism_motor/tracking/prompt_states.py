@@ -7,6 +7,7 @@ refused all the same, because it does not say where *this* policy gets to.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 COUNT = 3000
 """States in a file: 0.43 MB."""
-FORMAT = "1"
+FORMAT = 1
+_HEADER = "header"
 _SEED = 15
 _POSITIONS, _VELOCITIES = 36, 35
 _FIELD = "physics"
@@ -121,11 +123,12 @@ def write_states(run: Run) -> Path | None:
     labels = {
         "format": FORMAT,
         "policy_sha256": hash_weights(select(checkpoint.tensors, "policy.")),
-        "step": str(checkpoint.step),
+        "step": checkpoint.step,
     }
     file = run.path / PROMPTS
     with atomic_file(file) as opened:
-        opened.write(save(tensors, labels))
+        # One entry, because safetensors writes several in any order.
+        opened.write(save(tensors, {_HEADER: json.dumps(labels)}))
     return file
 
 
@@ -140,12 +143,13 @@ def read_states(file: Path, weights: str) -> PromptStates:
 
     try:
         with safe_open(file, framework="pt") as opened:
-            labels: dict[str, Any] = dict(opened.metadata() or {})
+            labels: Any = json.loads((opened.metadata() or {}).get(_HEADER, "{}"))
             values = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise RunError(f"{file} cannot be read: {error}. {_REMEDY}") from error
     sizes = {"qpos": _POSITIONS, "qvel": _VELOCITIES}
-    whole = labels.get("format") == FORMAT and all(
+    whole = isinstance(labels, dict) and labels.get("format") == FORMAT
+    whole = whole and all(
         name in values and values[name].ndim == 2 and values[name].shape[1] == size
         for name, size in sizes.items()
     )

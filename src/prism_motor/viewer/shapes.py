@@ -17,6 +17,9 @@ from prism_motor.sim.scene import import_mujoco
 _SEEN = 2
 """Geoms up to this group are drawn, as in MuJoCo's own viewer."""
 
+_PUFFED = 0.004
+"""How much further out the surface of a translucent robot is, m."""
+
 Rgb = tuple[int, int, int]
 
 BLUE = "#1a6bb8"
@@ -54,6 +57,8 @@ def body_meshes(
             continue
         mesh = geom_mesh(model, geom)
         colour = geom_colour(model, geom)
+        if opacity < 1:  # surfaces of a solid robot in the same place would flicker through
+            mesh.vertices = mesh.vertices + _PUFFED * mesh.vertex_normals
         painted = repaint.get(colour, colour) if isinstance(repaint, Mapping) else repaint
         mesh.visual = TextureVisuals(material=_material(painted, opacity))
         scenes.setdefault(int(model.geom_bodyid[geom]), trimesh.Scene()).add_geometry(mesh)

@@ -91,6 +91,9 @@ class Panel:
                 hint="The prompts of the command take turns; 0: they do not.",
                 visible=len(session.playlist) > 1,
             )  # fmt: skip
+            self.picks_up = gui.add_checkbox(
+                "Pick up", True, hint="Put a fallen robot back to where its prompt begins."
+            )
         for control in (self.kind, self.motion, self.reward):
             control.on_update(lambda _: self._show_choices())
         self._show_choices()
@@ -114,9 +117,8 @@ class Panel:
 
     def _add_reference(self) -> None:
         with self._gui.add_folder("Reference"):
-            self.ghost = self._gui.add_checkbox("Show the reference", True)
+            self.ghost = self._gui.add_checkbox("Show it", True)
             self.beside = self._gui.add_checkbox("Beside the robot", False)
-            self.picks_up = self._gui.add_checkbox("Put back after a fall", True)
 
     def show_prompt(self, prompt: Prompt) -> None:
         """Show a prompt whose turn has come."""

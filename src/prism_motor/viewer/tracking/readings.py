@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _POINTS = 200
 FAINT, _GRID = "#7b8794", "#e8ecf1"
-GHOST = "#d9831f"
-"""Colour of the reference's numbers."""
+GHOST = "#7a52c7"
+"""Colour of the reference."""
 
 
 class TrackingPlots:
@@ -34,7 +34,7 @@ class TrackingPlots:
         self._session, self._colour = session, colour
         self._upright = gui.add_html("")
         self._height = _Plot(gui, (0.0, 1.0), (GHOST, colour))
-        self._apart = _Plot(gui, (0.0, 0.5), (colour,))
+        self._apart = _Plot(gui, (0.0, 0.5), (colour,), last=True)
         self._reward = _Plot(gui, (0.0, 1.0), (colour,), last=True)
 
     def draw(self) -> None:
@@ -45,6 +45,9 @@ class TrackingPlots:
         times = np.linspace(-REMEMBERED, 0.0, _POINTS)
         values = [_resample(rows, index, session.time + times) for index in range(1, len(rows))]
         _, height, wanted, apart, reward = values
+        judged = session.prompted.prompt.kind == "reward"
+        self._apart.show(not judged)
+        self._reward.show(judged)
         share = "…" if np.isnan(session.upright) else f"{session.upright:.0%}"
         self._upright.content = _head("upright, last 10 s", "", [(self._colour, share)])
         last = trace[-1] if trace else Reading(0.0, True, *[float("nan")] * 4)
@@ -103,6 +106,12 @@ class _Plot:
         """Show lines over times, and numbers in the heading."""
         self._plot.data = (times, *lines)
         self._head.content = _head(name, unit, numbers)
+
+    def show(self, seen: bool) -> None:
+        """Show or hide it."""
+        for part in (self._head, self._plot):
+            if part.visible != seen:
+                part.visible = seen
 
 
 def _head(name: str, unit: str, numbers: list[tuple[str, str]]) -> str:

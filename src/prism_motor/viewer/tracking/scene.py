@@ -9,15 +9,14 @@ import viser
 
 from prism_motor.viewer.floor import Floor
 from prism_motor.viewer.robots import DrawnRobot, PushArrow
-from prism_motor.viewer.shapes import ACCENT, Rgb, rgb
+from prism_motor.viewer.shapes import ACCENT, rgb
 from prism_motor.viewer.tracking.placing import yaw_of
+from prism_motor.viewer.tracking.readings import GHOST
 
 if TYPE_CHECKING:
     from prism_motor.viewer.tracking.session import TrackingSession
 
-GHOST: Rgb = (240, 150, 40)
-"""Colour of the reference."""
-_OPACITY = 0.35
+_OPACITY = 0.3
 _ASIDE = 0.9
 """How far to the robot's right the reference stands beside it, m."""
 
@@ -49,7 +48,7 @@ class TrackingScene:
         )
         self._reference = DrawnRobot(
             server, robot, f"{place}/reference",
-            repaint=GHOST, primitives=primitives, opacity=_OPACITY,
+            repaint=rgb(GHOST), primitives=primitives, opacity=_OPACITY,
         )  # fmt: skip
         self._here = server.scene.add_frame(f"{place}/here", show_axes=False)
         self._push = PushArrow(server, f"{place}/here/push", robot.stand_height)

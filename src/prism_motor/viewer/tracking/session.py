@@ -259,6 +259,7 @@ class TrackingSession:
         engine.push(np.arange(1), engine.qvel[:, :2] + added, engine.qvel[:, 3:6])
         self.pushed = Push(direction, speed, self._clock)
 
+    @torch.inference_mode()
     def restart(self) -> None:
         """Put the robot where the prompt begins, and forget the past."""
         self.pushed = None
