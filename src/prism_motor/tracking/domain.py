@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from prism_motor._console import count
 from prism_motor.domains import Domain, Evaluator, Key, Trainer
 from prism_motor.runs import to_dict
+from prism_motor.runs.layout import PROMPTS
 from prism_motor.tracking.conditions import CONDITIONS, find_condition
 from prism_motor.tracking.config import TrackingConfig, TrackingEvaluation
 from prism_motor.tracking.evaluation import TrackingEpisode
@@ -42,6 +43,8 @@ class TrackingDomain(Domain):
     arms = ARMS
     configure = staticmethod(make_config)  # type: ignore[assignment]
     default_preset = "laptop"
+    companions = (PROMPTS,)
+    player = "prism_motor.viewer.tracking.show:make_show"
     short_flags: ClassVar[Mapping[str, str]] = {"--clips": "--task.clips"}
 
     @cached_property
@@ -100,6 +103,13 @@ class TrackingDomain(Domain):
         from prism_motor.tracking.trainer import TrackingTrainer
 
         return TrackingTrainer(config, rank)
+
+    def finish(self, run: Run) -> str:
+        """Keep some states, so that the policy can be prompted without its replay buffer."""
+        from prism_motor.tracking.prompt_states import write_states
+
+        file = write_states(run)
+        return "" if file is None else f"States for prompts: {file.name}."
 
     def load_policy(self, run: str | Path, step: int | None = None) -> TrackingPolicy:
         """Load a tracking policy."""
