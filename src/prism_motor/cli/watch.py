@@ -144,9 +144,10 @@ def _with_progress(film: WalkingVideo) -> Iterator[np.ndarray]:
 
 def sim2sim(
     export: Positional[Path],
-    seconds: Seconds = 24.0,
+    seconds: Seconds | None = None,
     seed: Seed = 0,
     command: Velocities | None = None,
+    clip: str | None = None,
 ) -> None:
     """Run an exported policy in MuJoCo without any of the training code.
 
@@ -154,15 +155,16 @@ def sim2sim(
 
     Args:
         export: The folder written by prism export.
-        seconds: Length of the episode.
-        seed: Seed of start pose and commands.
-        command: Forward and sideways velocity (m/s) and heading (rad; yaw rate in rad/s if the
-            policy was trained with it) to hold; default: random, as in training.
+        seconds: Length of the episode; default: 24 of walking, or the whole clip.
+        seed: Seed of start pose and commands of walking.
+        command: For walking: forward and sideways velocity (m/s) and heading (rad; yaw rate in
+            rad/s if the policy was trained with it) to hold; default: random, as in training.
+        clip: For tracking: which of the exported clips; default: the first one.
     """
     from prism_motor.export import runner
 
     try:
-        runner.run(export, seconds, seed, command)
+        runner.run(export, seconds, seed, command, clip)
     except runner.SafetyStop as stop:
         print(f"prism: stopped {stop}", file=sys.stderr)
         sys.exit(runner.STOPPED)

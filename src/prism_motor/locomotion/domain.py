@@ -159,17 +159,10 @@ class LocomotionDomain(Domain):
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
         """Write ONNX, the contract, the robot's model and the runner."""
-        from prism_motor.locomotion.export import export_run, measure_latency
+        from prism_motor.export.folder import describe_export
+        from prism_motor.locomotion.export import export_run
 
-        folder = export_run(Path(run), out, step)
-        latency = measure_latency(folder)
-        files = sorted(folder.iterdir())
-        return [
-            *(f"{file}  {file.stat().st_size / 1e3:.0f} kB" for file in files),
-            f"inference {1e6 * latency.median:.0f} us median, {1e6 * latency.percentile99:.0f} us "
-            "99th percentile (onnxruntime, batch of one, one thread)",
-            f"Try it with: prism sim2sim {folder}",
-        ]
+        return describe_export(export_run(Path(run), out, step))
 
 
 class _WalkingEvaluator:
