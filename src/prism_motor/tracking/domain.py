@@ -137,6 +137,17 @@ class TrackingDomain(Domain):
         policy = self.place_policy(run.path, step, evaluation.device)
         return _TrackingEvaluator(policy, loaded.config, evaluation)
 
+    def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
+        """Write both networks as ONNX, latents, the contract, the robot's model and the runner."""
+        from prism_motor.export.folder import describe_export
+        from prism_motor.tracking.export import MOST_FRAMES, export_run
+
+        made = export_run(Path(run), out, step)
+        lines = [*describe_export(made.folder), f"Clips: {', '.join(made.clips)}"]
+        if made.left_out:
+            lines.append(f"Left out, beyond {MOST_FRAMES} frames: {', '.join(made.left_out)}")
+        return lines
+
 
 class _TrackingEvaluator:
     """Tracks pieces of clips, with the policy and with what needs none."""
