@@ -133,6 +133,9 @@ def is_tracking(contract: Any) -> bool:
 def check_contract(contract: Any) -> None:
     """Raise unless every field is there, of its type and in its range, and all fit together."""
     tracking = is_tracking(contract)
+    if not tracking and isinstance(contract, dict) and "kind" in contract:
+        words = f"{TRACKING}, or be left out for walking"
+        raise RunnerError(refusal("kind", contract["kind"], words))
     check_value(contract, TRACKING_FIELDS if tracking else WALKING_FIELDS, "", {})
     own = _tracking_relations if tracking else _walking_relations
     for field, given, allowed, holds in (*own(contract), *_relations(contract)):
