@@ -1,28 +1,20 @@
-"""``prism play``, ``prism video`` and ``prism sim2sim``: watch policies."""
+"""``prism play`` and ``prism sim2sim``: watch policies."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from tyro.conf import Positional
 
 from prism_motor._checks import InputError
-from prism_motor._console import Progress
 from prism_motor._devices import Device
 from prism_motor._extras import missing_extra
-from prism_motor._ranges import Seed, Step, between
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from prism_motor.locomotion.video import WalkingVideo
+from prism_motor._ranges import Seed, between
 
 Seconds = Annotated[float, between(0.01, 86_400)]
 Velocities = Annotated[tuple[float, float, float], between(-100, 100)]
-Pixels = Annotated[int, between(16, 8192)]
 
 SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 """Default policies to play: a plain and a polynomial one of equal size."""
@@ -85,61 +77,6 @@ def _shipped() -> tuple[Path, ...]:
             "prism play RUN, or two to compare them."
         )
     return pair
-
-
-def video(
-    run: Positional[Path],
-    out: Path | None = None,
-    seconds: Seconds = 10.0,
-    command: Velocities | Literal["random"] = (0.5, 0.0, 0.0),
-    condition: str = "nominal",
-    width: Pixels = 640,
-    height: Pixels = 480,
-    seed: Seed = 1,
-    checkpoint: Step | None = None,
-    primitives: bool = False,
-    device: Device | None = None,
-) -> None:
-    """Record a video of a trained policy, with its command and measured velocity.
-
-    Args:
-        run: The run folder, or the name of a policy shipped with prism.
-        out: An .mp4 or .gif file; default: RUN/videos/CHECKPOINT-CONDITION.mp4.
-        seconds: Length of the video.
-        command: Forward and sideways velocity (m/s) and yaw rate (rad/s), or random.
-        condition: One of nominal, low-friction, payload, pushes, training.
-        width: Width in pixels.
-        height: Height in pixels.
-        seed: Seed of the initial state and of random commands.
-        checkpoint: Which checkpoint; default: the newest.
-        primitives: Draw simple shapes even if a package with meshes of the robot is installed.
-        device: Torch device of the policy; default: that of its training, or the CPU where it is
-            missing.
-    """
-    from prism_motor.locomotion.domain import LOCOMOTION
-    from prism_motor.locomotion.video import VideoConfig, WalkingVideo
-    from prism_motor.runs.layout import VIDEOS
-    from prism_motor.runs.shipped import writable
-    from prism_motor.sim.video_files import check_file, write_video
-
-    chosen = None if command == "random" else command
-    config = VideoConfig(seconds, chosen, condition, width, height, seed, primitives)
-    policy = LOCOMOTION.place_policy(run, checkpoint, device)
-    file = out or writable(run) / VIDEOS / f"{policy.step:08d}-{condition}.mp4"
-    check_file(file)
-    trained = policy.config
-    title = f"{trained.arm}, {trained.preset}, seed {trained.seed}, update {policy.step}"
-    film = WalkingVideo(policy, trained.task, config, title)
-    write_video(file, _with_progress(film), film.rate)
-    fallen = {0: "the robot never fell", 1: "the robot fell once"}
-    print(f"{file}: {seconds:g} s, {fallen.get(film.falls, f'the robot fell {film.falls} times')}")
-
-
-def _with_progress(film: WalkingVideo) -> Iterator[np.ndarray]:
-    with Progress("Images", len(film), unit="image") as progress:
-        for image in film:
-            yield image
-            progress.step()
 
 
 def sim2sim(

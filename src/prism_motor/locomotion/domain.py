@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor.domains import Domain, Evaluator, Key, Trainer
 from prism_motor.locomotion.conditions import CONDITIONS, find_condition
-from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation
+from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation, WalkingFilm
 from prism_motor.locomotion.evaluation import WalkingEpisode
 from prism_motor.locomotion.presets import arm_names, make_config, preset_names
 from prism_motor.locomotion.reporting import MEASURES, WalkingReport
@@ -17,6 +17,7 @@ from prism_motor.runs import to_dict
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.policy import WalkingPolicy
+    from prism_motor.locomotion.video import WalkingVideo
     from prism_motor.runs import Run
     from prism_motor.train.distributed import Rank
 
@@ -32,6 +33,7 @@ class LocomotionDomain(Domain):
     config = LocomotionConfig
     evaluation = WalkingEvaluation
     episode = WalkingEpisode
+    film = WalkingFilm
     conditions = tuple(CONDITIONS)
     measures = MEASURES
     weights = "actor."
@@ -124,6 +126,19 @@ class LocomotionDomain(Domain):
         from prism_motor.locomotion.training_videos import TrainingVideos
 
         return TrainingVideos(folder, trainer, every, say)  # type: ignore[arg-type]
+
+    def films(
+        self, run: str | Path, settings: WalkingFilm, step: int | None, device: str | None
+    ) -> list[WalkingVideo]:
+        """Return one video of a robot under a command."""
+        from prism_motor.locomotion.video import WalkingVideo
+
+        config = settings.config()
+        policy = self.place_policy(run, step, device)
+        trained = policy.config
+        title = f"{trained.arm}, {trained.preset}, seed {trained.seed}, update {policy.step}"
+        name = f"{policy.step:08d}-{config.condition}"
+        return [WalkingVideo(policy, trained.task, config, title, name)]
 
     def load_policy(self, run: str | Path, step: int | None = None) -> WalkingPolicy:
         """Load a walking policy."""
