@@ -101,6 +101,20 @@ class TrackingDomain(Domain):
 
         return TrackingTrainer(config, rank)
 
+    def check_videos(self) -> None:
+        """Make a tiny video and discard it."""
+        from prism_motor.tracking.training_videos import check_videos
+
+        check_videos()
+
+    def video_listener(
+        self, trainer: Trainer, folder: Path, every: int, say: Callable[[str], None]
+    ) -> Callable[[dict[str, float]], None]:
+        """Return the listener that records a video every few updates."""
+        from prism_motor.tracking.training_videos import TrainingVideos
+
+        return TrainingVideos(folder, trainer, every, say)  # type: ignore[arg-type]
+
     def load_policy(self, run: str | Path, step: int | None = None) -> TrackingPolicy:
         """Load a tracking policy."""
         from prism_motor.tracking.loading import load_policy

@@ -103,11 +103,11 @@ def draw_states(
         model.vis.map.shadowclip = _SHADOWS
     with Renderer(model, robot, **size, azimuth=config.azimuth, zoom=zoom) as renderer:
         for index, state in enumerate(states):
-            if ghosts is None:
-                yield renderer.draw(state)
-                continue
-            ghost, middle = ghosts[index].copy(), state[:2] + left / 2
-            ghost[:2] += left
+            middle = state[:2] if ghosts is None else state[:2] + left / 2
             if index == 0:
                 renderer.look_at(middle)
+            ghost = None
+            if ghosts is not None:
+                ghost = ghosts[index].copy()
+                ghost[:2] += left
             yield renderer.draw(state, ghost, middle)
