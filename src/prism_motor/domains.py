@@ -8,7 +8,7 @@ Your own module adds one with ``DOMAINS.register("mine", MyDomain())``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from prism_motor.runs.configs import ConfigError, apply_overrides
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor, nn
 
     from prism_motor.reporting import ReportSpec
@@ -95,6 +96,27 @@ class Evaluator(Protocol):
 
     def close(self) -> None:
         """Release all resources."""
+        ...
+
+
+class Film(Protocol):
+    """A video of a policy, made while it is iterated over."""
+
+    name: str
+    """Stem of its file's name, unless another is asked for."""
+    rate: float
+    """Pictures per second."""
+
+    def __len__(self) -> int:
+        """Return how many pictures it has."""
+        ...
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Make the pictures (height, width, 3) one by one."""
+        ...
+
+    def summary(self) -> str:
+        """Say what it showed, once it has been made."""
         ...
 
 
@@ -217,6 +239,8 @@ class Domain(ABC):
     player: ClassVar[str] = ""
     """What ``prism play`` shows, as ``"module:NAME"``: a function of a :class:`PlayRequest` that
     returns a :class:`prism_motor.viewer.app.Show`; empty: policies cannot be played."""
+    film: ClassVar[type | None] = None
+    """Settings of videos, the flags of ``prism video``, if there are any: see :meth:`films`."""
     preparation: ClassVar[type | None] = None
     """Settings of what campaigns prepare before training, if anything: see :meth:`preparations`."""
 
@@ -439,6 +463,19 @@ class Domain(ABC):
         from prism_motor.reporting import episode_table
 
         return episode_table(self.reporting, found)
+
+    def films(
+        self, run: str | Path, settings: Any, step: int | None, device: str | None
+    ) -> Sequence[Film]:
+        """Return the videos of a policy; nothing is simulated before they are made.
+
+        Args:
+            run: The run folder.
+            settings: An instance of :attr:`film`.
+            step: Which checkpoint; the newest by default.
+            device: The policy's device; default: that of the training, or the CPU.
+        """
+        raise InputError(f"Policies of {self.name} have no videos.")
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
         """Write the policy as files for other programs; return what to tell the user.

@@ -1,30 +1,22 @@
-"""``prism play``, ``prism video`` and ``prism sim2sim``: watch policies."""
+"""``prism play`` and ``prism sim2sim``: watch policies."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from tyro.conf import Positional
 
 from prism_motor._checks import InputError
-from prism_motor._console import Progress
 from prism_motor._devices import Device
 from prism_motor._extras import missing_extra
-from prism_motor._ranges import Seed, Step, between, length
+from prism_motor._ranges import Seed, between, length
 from prism_motor._registry import resolve
 from prism_motor.domains import PlayRequest, open_run
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from prism_motor.locomotion.video import WalkingVideo
-
 Seconds = Annotated[float, between(0.01, 86_400)]
 Velocities = Annotated[tuple[float, float, float], between(-100, 100)]
-Pixels = Annotated[int, between(16, 8192)]
 
 SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 """Default policies to play: a plain and a polynomial one of equal size."""
@@ -100,66 +92,12 @@ def _shipped() -> tuple[Path, ...]:
     return pair
 
 
-def video(
-    run: Positional[Path],
-    out: Path | None = None,
-    seconds: Seconds = 10.0,
-    command: Velocities | Literal["random"] = (0.5, 0.0, 0.0),
-    condition: str = "nominal",
-    width: Pixels = 640,
-    height: Pixels = 480,
-    seed: Seed = 1,
-    checkpoint: Step | None = None,
-    primitives: bool = False,
-    device: Device | None = None,
-) -> None:
-    """Record a video of a trained policy, with its command and measured velocity.
-
-    Args:
-        run: The run folder, or the name of a policy shipped with prism.
-        out: An .mp4 or .gif file; default: RUN/videos/CHECKPOINT-CONDITION.mp4.
-        seconds: Length of the video.
-        command: Forward and sideways velocity (m/s) and yaw rate (rad/s), or random.
-        condition: One of nominal, low-friction, payload, pushes, training.
-        width: Width in pixels.
-        height: Height in pixels.
-        seed: Seed of the initial state and of random commands.
-        checkpoint: Which checkpoint; default: the newest.
-        primitives: Draw simple shapes even if a package with meshes of the robot is installed.
-        device: Torch device of the policy; default: that of its training, or the CPU where it is
-            missing.
-    """
-    from prism_motor.locomotion.domain import LOCOMOTION
-    from prism_motor.locomotion.video import VideoConfig, WalkingVideo
-    from prism_motor.runs.layout import VIDEOS
-    from prism_motor.runs.shipped import writable
-    from prism_motor.sim.video_files import check_file, write_video
-
-    chosen = None if command == "random" else command
-    config = VideoConfig(seconds, chosen, condition, width, height, seed, primitives)
-    policy = LOCOMOTION.place_policy(run, checkpoint, device)
-    file = out or writable(run) / VIDEOS / f"{policy.step:08d}-{condition}.mp4"
-    check_file(file)
-    trained = policy.config
-    title = f"{trained.arm}, {trained.preset}, seed {trained.seed}, update {policy.step}"
-    film = WalkingVideo(policy, trained.task, config, title)
-    write_video(file, _with_progress(film), film.rate)
-    fallen = {0: "the robot never fell", 1: "the robot fell once"}
-    print(f"{file}: {seconds:g} s, {fallen.get(film.falls, f'the robot fell {film.falls} times')}")
-
-
-def _with_progress(film: WalkingVideo) -> Iterator[np.ndarray]:
-    with Progress("Images", len(film), unit="image") as progress:
-        for image in film:
-            yield image
-            progress.step()
-
-
 def sim2sim(
     export: Positional[Path],
-    seconds: Seconds = 24.0,
+    seconds: Seconds | None = None,
     seed: Seed = 0,
     command: Velocities | None = None,
+    clip: str | None = None,
 ) -> None:
     """Run an exported policy in MuJoCo without any of the training code.
 
@@ -167,15 +105,16 @@ def sim2sim(
 
     Args:
         export: The folder written by prism export.
-        seconds: Length of the episode.
-        seed: Seed of start pose and commands.
-        command: Forward and sideways velocity (m/s) and heading (rad; yaw rate in rad/s if the
-            policy was trained with it) to hold; default: random, as in training.
+        seconds: Length of the episode; default: 24 of walking, or the whole clip.
+        seed: Seed of start pose and commands of walking.
+        command: For walking: forward and sideways velocity (m/s) and heading (rad; yaw rate in
+            rad/s if the policy was trained with it) to hold; default: random, as in training.
+        clip: For tracking: which of the exported clips; default: the first one.
     """
     from prism_motor.export import runner
 
     try:
-        runner.run(export, seconds, seed, command)
+        runner.run(export, seconds, seed, command, clip)
     except runner.SafetyStop as stop:
         print(f"prism: stopped {stop}", file=sys.stderr)
         sys.exit(runner.STOPPED)

@@ -135,15 +135,21 @@ def cut_pieces(references: References, seconds: float, dt: float) -> list[Piece]
     return pieces
 
 
-def policy_controller(policy: TrackingPolicy, references: References, window: int) -> Controller:
-    """Return the controller that prompts a policy with the coming frames of the clip."""
+def prompt_clips(policy: TrackingPolicy, references: References, window: int) -> Tensor:
+    """Return the latents of all frames of all clips (T, d), those of the coming frames."""
     device = next(policy.parameters()).device
     prompts = []
     for index in range(len(references.names)):
         seen = references.observations(policy.layout, index).to(device)
         latents = tracking_prompt(policy, seen, window)
         prompts.append(torch.cat([latents, latents[-1:]]))
-    table = torch.cat(prompts)
+    return torch.cat(prompts)
+
+
+def policy_controller(policy: TrackingPolicy, references: References, window: int) -> Controller:
+    """Return the controller that prompts a policy with the coming frames of the clip."""
+    table = prompt_clips(policy, references, window)
+    device = table.device
 
     def control(observations: Tensor, frames: Tensor) -> Tensor:
         seen, latents = observations.to(device), table[frames.to(device)]
