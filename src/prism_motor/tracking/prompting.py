@@ -239,9 +239,9 @@ class Prompter:
             found.latent[None],
             None,
             self.home,
-            f"{self.states.source}, best reward among them {found.reached:.2f}; best of "
+            f"{self.states.source}, best reward among them {found.reached:.2g}; best of "
             f"{len(found.scores)} latents over {self._search.seconds:g} s: mean reward "
-            f"{found.score:.2f} ({min(found.scores):.2f} to {max(found.scores):.2f})",
+            f"{found.score:.2g} ({min(found.scores):.2g} to {max(found.scores):.2g})",
         )
 
     def _origin(self, motion: str) -> str:

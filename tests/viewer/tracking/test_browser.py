@@ -4,12 +4,15 @@ import threading
 
 import numpy as np
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from prism_motor.cli import main
 from prism_motor.runs.shipped import shipped_names
 from prism_motor.tracking.domain import TrackingDomain
 from prism_motor.viewer.app import App
 from tests.viewer.browser import choose, look, note_errors, type_into, wait_until
+from tests.viewer.clients import Client
+from tests.viewer.clients import wait_until as wait_for
 
 
 @pytest.fixture
@@ -75,6 +78,24 @@ def test_the_robot_is_prompted_pushed_and_stopped(app, page):
     page.get_by_role("button", name="Reset").click()
     wait_until(lambda: session.pushed is None, page)
     assert errors == []
+
+
+def test_strangers_stay_out_and_values_stay_in_range(app):
+    panel = app.show.panel
+    for wrong in ({"token": "x"}, {"origin": "http://evil.example"}, {"host": "evil.example"}):
+        with pytest.raises(InvalidStatus):
+            Client(app, **wrong)
+    with Client(app) as client:
+        client.set(panel.motion, "../../etc/passwd")
+        client.set(panel.reward, "<script>")
+        client.set(panel.kind, 3)
+        client.set(panel.pose, 1e9)
+        client.set(panel.fade, -5)
+        client.set(panel.disturb.payload, 0.7)
+        wait_for(lambda: panel.disturb.payload.value == 0.7)
+    assert (panel.motion.value, panel.kind.value) == ("wave", "a motion")
+    assert panel.reward.value == "stand"
+    assert (panel.pose.value, panel.fade.value) == (100, 0)
 
 
 @pytest.mark.parametrize(

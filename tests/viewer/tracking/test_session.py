@@ -164,6 +164,20 @@ def test_the_robot_goes_on_while_a_latent_is_looked_for(play):
     assert session.problem == ""
 
 
+def test_a_flood_of_rewards_does_not_pile_up(play):
+    session = play("wave").session
+    names = ("move-ego-0-0.3", "move-ego-90-0.3", "move-ego-180-0.3")
+    for number in range(300):
+        session.ask(Prompt("reward", names[number % 3]))
+    begun = time.monotonic()
+    while session.waiting is not None:
+        session.advance(0.02)
+        time.sleep(0.01)
+        assert time.monotonic() - begun < 60
+    assert session.prompted.prompt.name == names[299 % 3]
+    assert len(session.prompter._found) <= 2  # what had begun, and the last
+
+
 # What happens to the robot ------------------------------------------------------------------------
 
 

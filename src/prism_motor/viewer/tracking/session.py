@@ -108,10 +108,12 @@ class TrackingSession:
     def ask(self, prompt: Prompt) -> None:
         """Prompt the policy; for a reward the robot goes on as before until a latent is found."""
         self.problem = ""
-        if prompt.kind != "reward":
+        if self._search is not None and self.waiting != prompt:
+            self._search[1].cancel()  # if it has not begun yet: at most one search ever waits
             self._search = None
+        if prompt.kind != "reward":
             self._use(self.prompter.make(prompt))
-        elif self.waiting != prompt:
+        elif self._search is None:
             self._search = (prompt, self._worker.submit(self.prompter.make, prompt))
 
     def _use(self, prompted: Prompted) -> None:
