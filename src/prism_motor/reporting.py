@@ -25,6 +25,20 @@ EVALUATED_BY = "evaluated_by"
 """Entry of an evaluation's protocol that names the program, if it was not prism."""
 
 
+MEAN = "mean of conditions"
+"""What the mean over the conditions that a domain averages is called, beside them."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Something that needs no policy and was measured in the same episodes."""
+
+    title: str
+    """What it is called in tables."""
+    fields: Mapping[str, str]
+    """Fields of an episode that hold its values, by the field of the measure."""
+
+
 class Execution(NamedTuple):
     """How a trained policy was executed in an evaluation; different ways are never mixed."""
 
@@ -127,6 +141,18 @@ class ReportSpec:
     """Titles of families of tasks, in the order of tables; others follow by name."""
     decisive_packages: ClassVar[Sequence[str]] = ()
     """Packages whose version changes what is trained: a comparison that mixes them is named."""
+    baselines: ClassVar[Sequence[Baseline]] = ()
+    """What needs no policy: rows of their own below the arms."""
+    companions: ClassVar[Mapping[str, str]] = {}
+    """Measures that never stand alone, with the measure that is shown in the same cell."""
+    averaged: ClassVar[Sequence[str]] = ()
+    """Conditions that are also averaged, for every seed that has all of them."""
+    by_task: ClassVar[str] = ""
+    """Field of the measure that is shown by task, where a policy does several; empty: none."""
+    task_word: ClassVar[str] = "task"
+    """What a task is called."""
+    iqm_over_tasks: ClassVar[bool] = True
+    """Whether the interquartile mean of the rate over tasks is shown."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -219,7 +245,7 @@ def episode_table(spec: ReportSpec, found: Mapping[str, Sequence[Any]]) -> str:
         found: Episodes by condition.
     """
     rows = [["", *found], ["episodes", *(str(len(episodes)) for episodes in found.values())]]
-    for measure in spec.measures:
+    for measure in spec.domain.measures:
         name = f"{measure.title}, {measure.unit}" if measure.unit else measure.title
         if measure is spec.rate or not spec.of_successes:
             rows.append([name, *(_cell(spec, measure, episodes) for episodes in found.values())])

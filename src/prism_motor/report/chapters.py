@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from prism_motor.report.by_task import by_task_table
 from prism_motor.report.curves import ChapterCurves, make_chapter_curves
 from prism_motor.report.families import (
     TaskFamilies,
@@ -115,6 +116,7 @@ def make_chapter(results: SectionResults) -> Chapter:
         curves=make_chapter_curves(section) if section else None,
         runs=runs_table(results) if section else None,
         provenance=provenance_table(section.runs) if section else None,
+        tasks=by_task_table(results),
     )
 
 

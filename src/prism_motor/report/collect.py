@@ -259,7 +259,7 @@ def _read_evaluations(
             if not data["episodes"]:
                 raise InputError("no episodes")
             for row in data["episodes"]:
-                for measure in spec.measures:
+                for measure in spec.domain.measures:
                     measure.value(row)
             found.append(
                 StoredEvaluation(

@@ -9,7 +9,8 @@ from typing import Any
 
 from prism_motor._console import count
 from prism_motor.arms import arm_order
-from prism_motor.report.results import Key, ResultRow, SectionResults, combine
+from prism_motor.report.keys import Key
+from prism_motor.report.results import ResultRow, SectionResults, combine
 from prism_motor.report.tables import Cell, Table, blank, claims_table, write_estimate
 from prism_motor.reporting import Place, ReportSpec
 from prism_motor.statistics.claims import with_holm

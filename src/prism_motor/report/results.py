@@ -5,34 +5,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from prism_motor.report.arms import ArmRuns, ReportSection
 from prism_motor.report.collect import RunRecord
-from prism_motor.reporting import Execution, Place, ReportSpec
+from prism_motor.report.derived import average_conditions, average_tasks, read_baselines
+from prism_motor.report.keys import Fixed, Key, Means, Rates
+from prism_motor.reporting import MEAN, PLAIN, Execution, Place, ReportSpec
 from prism_motor.statistics.claims import Claim, Measure, make_claim, with_holm
 from prism_motor.statistics.intervals import Estimate, estimate
 from prism_motor.statistics.resampling import iqm_estimate
-
-
-class Key(NamedTuple):
-    """Identifies a number of a section."""
-
-    label: str
-    """Label of the row: an arm, and how its policies were executed."""
-    condition: str
-    """Name of the condition."""
-    field: str
-    """Field of the measure."""
-    solved: bool = False
-    """Whether only successful episodes count."""
-
-
-Means = dict[Key, dict[int, float]]
-"""Means over episodes by training seed, without missing seeds."""
-
-Rates = dict[tuple[str, str], dict[int, tuple[int, int]]]
-"""Successes and episodes by training seed, by label and condition."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +64,8 @@ class SectionResults:
     """The tasks that it is about, if there are several."""
     place: Place | None = None
     """The task that it is about, if there is only one."""
+    fixed: Fixed = field(default_factory=dict)
+    """What needs no policy."""
 
     def estimate(self, key: Key) -> Estimate | None:
         """Return the estimate of a number over training seeds."""
@@ -131,6 +115,8 @@ def _compute(
             if episodes:
                 rates[row.label, condition] = {s: _rate(e, spec) for s, e in episodes.items()}
                 means |= _means(row.label, condition, episodes, spec)
+    averaged = average_conditions(spec, means, rates)
+    fixed = read_baselines(spec, conditions, lambda name: _all_episodes(section, name, place))
     over_conditions = {
         (row.label, field): iqm_estimate(strata)
         for row in rows
@@ -139,11 +125,21 @@ def _compute(
         and len(conditions) > 1
         and (strata := _strata(means, row.label, conditions, field))
     }
+    means, rates = means | averaged[0], rates | averaged[1]
+    conditions = (*conditions, *((MEAN,) if averaged[0] else ()))
     return SectionResults(
         spec, section.title, chosen, rows, conditions, means, rates,
         *_make_claims(spec, rows, conditions, means),
-        section=section, over_conditions=over_conditions, place=place,
+        section=section, over_conditions=over_conditions, place=place, fixed=fixed,
     )  # fmt: skip
+
+
+def _all_episodes(
+    section: ReportSection, condition: str, place: Place | None
+) -> list[list[dict[str, Any]]]:
+    """Return the episodes of every finished run."""
+    runs = [run for arm in section.arms for run in arm.finished.values()]
+    return [_episodes(run, condition, PLAIN, place) for run in runs]
 
 
 def _episodes(
@@ -215,7 +211,9 @@ def combine(
         where = key.label, key.condition
         if key.field == spec.rate.field and not key.solved:
             rates[where] = {seed: _add(part.rates[where][seed] for part in parts) for seed in seeds}
-    conditions = tuple(c for c in spec.conditions if any(key.condition == c for key in means))
+    conditions = tuple(
+        name for name in (*spec.conditions, MEAN) if any(key.condition == name for key in means)
+    )
     over_tasks = {
         label: iqm_estimate([[part.means[key][seed] for seed in means[key]] for part in parts])
         for label, key in plain.items()
@@ -223,7 +221,8 @@ def combine(
     return SectionResults(
         spec, title, chosen, rows, conditions, means, rates,
         *_make_claims(spec, rows, conditions, means),
-        section=None, over_tasks=over_tasks, parts=tuple(parts),
+        section=None, over_tasks=over_tasks if spec.iqm_over_tasks else {}, parts=tuple(parts),
+        fixed=average_tasks([part.fixed for part in parts]),
     )  # fmt: skip
 
 

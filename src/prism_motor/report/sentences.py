@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prism_motor._console import count
-from prism_motor.report.results import Key, SectionResults
+from prism_motor.report.keys import Key
+from prism_motor.report.results import SectionResults
 from prism_motor.statistics.claims import Claim, write_p
 
 Sentence = tuple[str, str]

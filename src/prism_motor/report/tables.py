@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prism_motor._console import count
-from prism_motor.report.results import Key, ResultRow, SectionResults
+from prism_motor.report.keys import Key
+from prism_motor.report.results import ResultRow, SectionResults
+from prism_motor.reporting import MEAN, ReportSpec
 from prism_motor.statistics.claims import Claim, Measure, write_p
 from prism_motor.statistics.intervals import Estimate, Interval, wilson
 
@@ -26,9 +28,12 @@ class Cell:
     """``missing``, ``better``, ``worse`` or empty; determines its style."""
     full: str = ""
     """Full version of abbreviated text."""
+    beside: str = ""
+    """A third line: another measure, without which this one says too little."""
 
     def __str__(self) -> str:
-        return f"{self.text} {self.detail}".strip()
+        text = f"{self.text} {self.detail}".strip()
+        return f"{text}, {self.beside}" if self.beside else text
 
 
 @dataclass(frozen=True)
@@ -63,13 +68,19 @@ def main_table(results: SectionResults) -> Table:
     for row in results.rows:
         cells = [Cell(row.label, _seeds(results, row))]
         for measure, only in columns:
-            cells.append(_number(results, Key(row.label, spec.plain, measure.field, only)))
+            key = Key(row.label, spec.plain, measure.field, only)
+            cells.append(number(results, key, alone=True))
         if results.over_tasks:
             cells.append(write_estimate(results.over_tasks.get(row.label), spec.rate, True))
         if sized:
             size = row.arm.parameters
             cells.append(blank() if size is None else Cell(f"{size:,}"))
         rows.append(tuple(cells))
+    for baseline in spec.baselines:
+        keys = [Key(baseline.title, spec.plain, measure.field) for measure, _ in columns]
+        numbers = [write_fixed(results, key, alone=True) for key in keys]
+        rest = [Cell("")] * (bool(results.over_tasks) + sized)
+        rows.append((Cell(baseline.title), *numbers, *rest))
     headings = [_heading(measure, only) for measure, only in columns]
     note = (
         "Mean ± sample SD over training seeds, with the 95 % t interval of the mean. Every seed "
@@ -104,19 +115,29 @@ def conditions_table(results: SectionResults, field: str) -> Table:
     rows = []
     for row in results.rows:
         cells = [Cell(row.label)]
-        cells += [_number(results, Key(row.label, c, field)) for c in results.conditions]
+        cells += [number(results, Key(row.label, c, field)) for c in results.conditions]
         if overall:
             found = results.over_conditions.get((row.label, field))
             cells.append(write_estimate(found, measure, measure is results.spec.rate))
         rows.append(tuple(cells))
+    for baseline in results.spec.baselines:
+        keys = [Key(baseline.title, name, field) for name in results.conditions]
+        if any(key in results.fixed for key in keys):
+            numbers = [write_fixed(results, key) for key in keys]
+            rows.append((Cell(baseline.title), *numbers, *([Cell("")] * overall)))
     note = "Mean ± SD over training seeds with the 95 % t interval."
+    if (text := companion_text(results.spec, measure)) and rows:
+        note = f"{measure.heading}{text}. {note}"
+    if MEAN in results.conditions:
+        note += f" The last column is the mean of {', '.join(results.spec.averaged)}."
     if overall:
         note += (
             " IQM: interquartile mean over seeds and conditions with its 95 % stratified bootstrap "
             "interval."
         )
     columns = ("arm", *results.conditions, *(("all: IQM",) if overall else ()))
-    return Table(measure.heading.capitalize(), columns, tuple(rows), note)
+    title = measure.heading[0].upper() + measure.heading[1:]
+    return Table(title, columns, tuple(rows), note)
 
 
 def claims_table(
@@ -171,8 +192,9 @@ def write_estimate(
         text += f" ± {measure.write(found.sd)}"
     if found.interval is not None:
         low, high = found.interval
-        if rate:  # t intervals can exceed the bounds of a rate
-            low, high = max(0.0, low), min(100.0, high)
+        limits = (0.0, 100.0) if rate else measure.limits
+        if limits:  # t intervals can exceed the bounds of a rate
+            low, high = max(limits[0], low), min(limits[1], high)
         return Cell(text, _interval(Interval(low, high), measure))
     hits, episodes = of
     if rate and episodes:
@@ -182,11 +204,49 @@ def write_estimate(
     return Cell(text)
 
 
-def _number(results: SectionResults, key: Key) -> Cell:
-    """Return one number over training seeds."""
-    measure = results.spec.measure(key.field)
+def number(results: SectionResults, key: Key, alone: bool = False) -> Cell:
+    """Return one number over training seeds, with the measure that it never stands without.
+
+    Args:
+        results: The numbers.
+        key: Which one.
+        alone: Whether its companion has a column of its own.
+    """
+    spec = results.spec
+    measure = spec.measure(key.field)
     of = results.rate(key.label, key.condition)
-    return write_estimate(results.estimate(key), measure, measure is results.spec.rate, of)
+    cell = write_estimate(results.estimate(key), measure, measure is spec.rate, of)
+    other = spec.companions.get(key.field)
+    if alone or other is None or cell.kind == "missing":
+        return cell
+    found = results.estimate(key._replace(field=other))
+    beside = "" if found is None else write_estimate(found, spec.measure(other)).text
+    return _beside(cell, spec.measure(other), beside)
+
+
+def write_fixed(results: SectionResults, key: Key, alone: bool = False) -> Cell:
+    """Return a number of what needs no policy; empty if it is not measured."""
+    spec = results.spec
+    if key not in results.fixed:
+        return Cell("")
+    cell = Cell(spec.measure(key.field).write(results.fixed[key]))
+    other = spec.companions.get(key.field)
+    beside = None if other is None else results.fixed.get(key._replace(field=other))
+    if alone or other is None or beside is None:
+        return cell
+    return _beside(cell, spec.measure(other), spec.measure(other).write(beside))
+
+
+def _beside(cell: Cell, measure: Measure, value: str) -> Cell:
+    """Return a cell with a second measure in it, by the first word of its unit."""
+    unit = "\u00a0".join(["", *measure.unit.split()[:1]])
+    return replace(cell, beside=f"{measure.title} {value or MISSING}{unit}")
+
+
+def companion_text(spec: ReportSpec, measure: Measure) -> str:
+    """Say which measure stands in the same cells, if any does."""
+    other = spec.companions.get(measure.field)
+    return "" if other is None else f", and in the same cell {spec.measure(other).heading}"
 
 
 def _heading(measure: Measure, solved: bool) -> str:

@@ -10,12 +10,14 @@ from typing import Any
 from prism_motor._checks import InputError
 from prism_motor.report.arms import make_sections
 from prism_motor.report.attachments import AttachmentBudget, find_analyses, find_videos
+from prism_motor.report.by_task import by_task_json
 from prism_motor.report.chapters import Chapter, make_chapters, tuning_tables
 from prism_motor.report.collect import RunCollection, RunRecord, collect
 from prism_motor.report.families import TaskFamilies, find_families
+from prism_motor.report.keys import Key
 from prism_motor.report.markdown import make_markdown
 from prism_motor.report.page import ReportContents, render_report
-from prism_motor.report.results import Key, SectionResults, compute_all
+from prism_motor.report.results import SectionResults, compute_all
 from prism_motor.report.sentences import findings, summarise_runs
 from prism_motor.runs import RunError, collect_provenance
 from prism_motor.runs.atomic import write_json, write_text
@@ -158,8 +160,19 @@ def _section(results: SectionResults) -> dict[str, Any]:
             "plain": [_claim(claim) for claim in results.claims],
             "other_conditions": [_claim(claim) for claim in results.other_claims],
         },
+        **_optional(results),
         "runs": [_run(run) for run in section.runs] if section else [],
     }
+
+
+def _optional(results: SectionResults) -> dict[str, Any]:
+    """Return what only some domains have: what needs no policy, and numbers by task."""
+    fixed: dict[str, Any] = {}
+    for key, value in results.fixed.items():
+        fixed.setdefault(key.label, {}).setdefault(key.condition, {})[key.field] = value
+    by_task = by_task_json(results)
+    found = {"without_policy": fixed, "by_task": by_task}
+    return {name: value for name, value in found.items() if value}
 
 
 def _families(found: TaskFamilies) -> dict[str, Any]:

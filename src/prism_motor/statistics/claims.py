@@ -32,6 +32,8 @@ class Measure:
     """Which direction is better; ``None`` if neither, then no claim is made."""
     factor: float = 1.0
     """Factor from the recorded value to the unit."""
+    limits: tuple[float, float] | None = None
+    """What values cannot exceed; intervals are cut there."""
 
     @property
     def heading(self) -> str:

@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor._checks import InputError
-from prism_motor.reporting import MINUTES, PLAIN, Axis, Execution, Place, Quantity, ReportSpec
+from prism_motor.reporting import (
+    MINUTES,
+    PLAIN,
+    Axis,
+    Baseline,
+    Execution,
+    Place,
+    Quantity,
+    ReportSpec,
+)
 from prism_motor.statistics.claims import Measure
 
 if TYPE_CHECKING:
     from prism_motor.domains import Domain
     from prism_motor.tracking.config import TrackingConfig
 
-MEASURES = (
+POLICY_MEASURES = (
     Measure("stood", "stayed up", "%", 1, True, 100.0),
-    Measure("upright", "upright", "% of frames", 1, True, 100.0),
+    Measure("upright", "upright", "% of frames", 1, True, 100.0, (0.0, 100.0)),
     Measure("emd", "EMD", "rad", 3, False),
     Measure("time_to_fall", "time to fall", "s", 1, True),
     Measure("joint_distance", "joint distance", "mrad", 0, False),
     Measure("root_drift", "root drift", "m", 2, False),
     Measure("foot_slip", "foot slip", "m/s", 3, False),
-    Measure("open_loop_upright", "upright, open loop", "% of frames", 1, None, 100.0),
-    Measure("open_loop_emd", "EMD, open loop", "rad", 3, None),
-    Measure("default_pose_upright", "upright, default pose", "% of frames", 1, None, 100.0),
-    Measure("default_pose_emd", "EMD, default pose", "rad", 3, None),
-    Measure("mean_pose_upright", "upright, mean pose", "% of frames", 1, None, 100.0),
-    Measure("mean_pose_emd", "EMD, mean pose", "rad", 3, None),
 )
-"""What is measured per piece of a clip. EMD is blind to falling, so upright comes first; what needs
-no policy stands beside both."""
+"""What is measured of a policy. EMD is blind to falling, so upright comes first."""
+
+BASELINES = tuple(
+    Baseline(f"{title} (no policy)", {field: f"{name}_{field}" for field in ("upright", "emd")})
+    for name, title in (
+        ("open_loop", "open loop"),
+        ("default_pose", "default pose"),
+        ("mean_pose", "mean pose"),
+    )
+)
+"""What needs no policy: drives that aim at each next frame, and two held poses."""
+
+
+def _baseline_measures() -> Iterator[Measure]:
+    known = {measure.field: measure for measure in POLICY_MEASURES}
+    for baseline in BASELINES:
+        for field, name in baseline.fields.items():
+            one = known[field]
+            title = f"{one.title}, {baseline.title.removesuffix(' (no policy)')}"
+            yield replace(one, field=name, title=title, higher_is_better=None)
+
+
+MEASURES = (*POLICY_MEASURES, *_baseline_measures())
+"""What an episode holds."""
 
 
 class TrackingReport(ReportSpec):
@@ -42,9 +68,16 @@ class TrackingReport(ReportSpec):
     )
     axes = (Axis("samples", "million samples", 1e-6), MINUTES)
     network = "networks"
+    baselines = BASELINES
+    companions: ClassVar = {"emd": "upright"}
+    averaged = ("nominal", "low-friction", "payload")
+    by_task = "emd"
+    task_word = "motion"
+    iqm_over_tasks = False
 
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)
+        self.measures = POLICY_MEASURES
         self.robust = ("stood", "upright", "emd")
         self.run_measures = ("upright", "emd", "time_to_fall", "root_drift")
         self.curves = (
