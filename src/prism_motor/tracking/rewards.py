@@ -32,8 +32,9 @@ class Term:
 
 
 TERMS = {
-    "joints": Term(0.30, 1.0),
-    "bodies": Term(0.15, 30.0),
+    "joints": Term(0.20, 1.0),
+    "joints_far": Term(0.15, 0.2),
+    "bodies": Term(0.10, 30.0),
     "vertical": Term(0.20, 10.0),
     "height": Term(0.10, 100.0),
     "velocity": Term(0.10, 4.0),
@@ -79,8 +80,10 @@ class TrackingReward:
             for one, wanted in zip(found, self._wanted, strict=True)
         )
         height = step.qpos[:, 2] - self._qpos[chosen, 2]
+        joints = np.square(step.qpos[:, 7:] - self._qpos[chosen, 7:]).sum(axis=1)
         errors = {
-            "joints": np.square(step.qpos[:, 7:] - self._qpos[chosen, 7:]).sum(axis=1),
+            "joints": joints,
+            "joints_far": joints,  # an arm that is far off still feels which way to go
             "bodies": relative.mean(axis=0),
             "vertical": vertical,
             "height": np.square(height),
