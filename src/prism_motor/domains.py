@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from prism_motor._checks import InputError, check_choice, show
 from prism_motor._devices import RANDOM_TENSORS, choose_device
@@ -175,6 +175,22 @@ class Preparation(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class PlayRequest:
+    """What ``prism play`` was asked for; a domain refuses what does not apply to it."""
+
+    runs: tuple[Path, ...]
+    """Run folders or names of shipped policies, at least one."""
+    command: tuple[float, float, float] | Literal["task"] | None = None
+    """Velocities to begin with, or ``task``; ``None``: the domain's default."""
+    prompts: tuple[str, ...] = ()
+    """What to begin with, one after the other; empty: the domain's default."""
+    primitives: bool = False
+    """Whether simple shapes are drawn even where meshes are installed."""
+    device: str | None = None
+    """Where policies compute; ``None``: where they were trained, or the CPU."""
+
+
 class Domain(ABC):
     """Everything about a domain that the rest of the package needs to know."""
 
@@ -218,6 +234,11 @@ class Domain(ABC):
     """The arm that others are compared with."""
     arm_aliases: ClassVar[Mapping[str, str]] = {}
     """Former names of arms."""
+    companions: ClassVar[tuple[str, ...]] = ()
+    """Files of a run folder that go with its policy where it is shipped."""
+    player: ClassVar[str] = ""
+    """What ``prism play`` shows, as ``"module:NAME"``: a function of a :class:`PlayRequest` that
+    returns a :class:`prism_motor.viewer.app.Show`; empty: policies cannot be played."""
     film: ClassVar[type | None] = None
     """Settings of videos, the flags of ``prism video``, if there are any: see :meth:`films`."""
     preparation: ClassVar[type | None] = None

@@ -146,3 +146,44 @@ def test_resting_environments_stay_and_the_others_do_not_notice():
         np.testing.assert_array_equal(after[[1, 3]], full[[1, 3]])
         np.testing.assert_array_equal(after[[0, 2]], before[moved][[0, 2]])
         assert (full[[0, 2]] != before[moved][[0, 2]]).any()
+
+
+def test_links_have_masses_of_their_own():
+    links = make(1).model.nbody - 1
+    scale = np.random.default_rng(0).uniform(0.9, 1.1, (3, links))
+    engine = make(3, dynamics=Dynamics(mass_scale=scale))
+    for env in range(3):
+        model = engine._models[env]
+        np.testing.assert_allclose(model.body_mass[1:], scale[env] * engine.model.body_mass[1:])
+        np.testing.assert_allclose(
+            model.body_inertia[1:], scale[env][:, None] * engine.model.body_inertia[1:]
+        )
+        # What MuJoCo derives from masses follows: the mass below every body.
+        np.testing.assert_allclose(model.body_subtreemass[1], model.body_mass[1:].sum())
+
+
+def test_a_centre_of_mass_is_shifted_in_its_body_alone():
+    shift = np.array([[0.02, 0.0, -0.01], [0.0, 0.0, 0.0]])
+    engine = make(2, dynamics=Dynamics(shifted="pelvis", shift=shift))
+    moved = engine._models[0].body_ipos - engine.model.body_ipos
+    pelvis = engine.model.body("pelvis").id
+    np.testing.assert_allclose(moved[pelvis], shift[0])
+    assert np.count_nonzero(np.delete(moved, pelvis, axis=0)) == 0
+    np.testing.assert_array_equal(engine._models[1].body_ipos, engine.model.body_ipos)
+    for _ in range(10):
+        engine.step(np.tile(engine.robot.default_pose, (2, 1)))
+    assert np.abs(engine.qpos[0] - engine.qpos[1]).max() > 1e-5  # and it is felt
+
+
+def test_environments_with_the_same_dynamics_share_a_model():
+    engine = make(4, dynamics=Dynamics(friction=np.array([0.5, 0.7, 0.5, 0.7])))
+    assert engine._models[0] is engine._models[2]
+    assert engine._models[1] is engine._models[3]
+    assert engine._models[0] is not engine._models[1]
+
+
+def test_a_mass_that_is_not_positive_is_refused():
+    scale = np.ones((1, make(1).model.nbody - 1))
+    scale[0, 3] = 0.0
+    with pytest.raises(ValueError, match=r"mass_scale must be positive, got 1 and 0\."):
+        make(1, dynamics=Dynamics(mass_scale=scale))

@@ -99,6 +99,40 @@ def patch_handling(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(data, "find_tasks", lambda *task: (replace(find_task(*task), horizon=10),))
 
 
+def make_tracking(arm: str = "prism", **changes: Any) -> Any:
+    """Two updates of the warm start and four of the learner, on two clips of half a second."""
+    from prism_motor.domains import DOMAINS
+
+    config = DOMAINS["tracking"].make_config("tiny", arm, seed=3)
+    warm = min(config.warm_start.updates, changes.get("updates", config.updates) - 1)
+    if not warm:  # nothing to hold the actor at
+        config = replace(config, anchor=replace(config.anchor, weight=0.0, final=0.0))
+    config = replace(config, warm_start=replace(config.warm_start, updates=warm))
+    return DOMAINS["tracking"].prepare(replace(config, **changes))
+
+
+def evaluate_tracking(**changes: Any) -> Any:
+    """Both clips."""
+    from prism_motor.tracking.config import TrackingEvaluation
+
+    return TrackingEvaluation(**{"seeds": (101,), **changes})
+
+
+def patch_tracking(patch: pytest.MonkeyPatch) -> None:
+    """Cut all clips after half a second."""
+    from prism_motor.tracking import references
+
+    def cut(names: Any) -> list[Any]:
+        parts = ("position", "quaternion", "joints")
+        return [
+            replace(clip, **{part: getattr(clip, part)[: round(clip.fps / 2)] for part in parts})
+            for clip in whole(names)
+        ]
+
+    whole = references.find_clips
+    patch.setattr(references, "find_clips", cut)
+
+
 def make_power(arm: str = "prism", **changes: Any) -> Any:
     """A domain of a user, from the examples."""
     from prism_motor._plugins import load_plugins
@@ -135,6 +169,15 @@ CASES = {
         poison=poison_handling,
         culprit="the loss is nan",
         patch=patch_handling,
+    ),
+    "tracking": Case(
+        name="tracking",
+        make=make_tracking,
+        evaluation=evaluate_tracking,
+        conditions=("nominal", "payload"),
+        poison=poison_walking,
+        culprit="environment 5",
+        patch=patch_tracking,
     ),
     "power": Case(
         name="power",

@@ -154,6 +154,8 @@ def test_more_updates_than_planned_unless_the_schedule_ends_with_them(case, whol
 
 
 def test_a_checkpoint_from_before_updates_were_called_so_resumes(case, whole, tmp_path):
+    if case.name == "tracking":
+        pytest.skip("tracking is younger than that")
     run, trainer = session.start(case.make(), tmp_path / "run")
     session.train(run, trainer, 2)
     checkpoint = run.load()

@@ -11,7 +11,9 @@ from tyro.conf import Positional
 from prism_motor._checks import InputError
 from prism_motor._devices import Device
 from prism_motor._extras import missing_extra
-from prism_motor._ranges import Seed, between
+from prism_motor._ranges import Seed, between, length
+from prism_motor._registry import resolve
+from prism_motor.domains import PlayRequest, open_run
 
 Seconds = Annotated[float, between(0.01, 86_400)]
 Velocities = Annotated[tuple[float, float, float], between(-100, 100)]
@@ -22,19 +24,23 @@ SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 
 def play(
     runs: Positional[tuple[Path, ...]] = (),
-    command: Velocities | Literal["task"] = (0.4, 0.0, 0.0),
+    command: Velocities | Literal["task"] | None = None,
+    prompts: Annotated[tuple[str, ...], length(0, 100)] = (),
     host: str = "127.0.0.1",
     port: Annotated[int, between(0, 65535)] = 8080,
     seconds: Seconds | None = None,
     primitives: bool = False,
     device: Device | None = None,
 ) -> None:
-    """Watch one policy, or two side by side, live in the browser; command, push and load them.
+    """Watch policies live in the browser: command walking ones, prompt tracking ones, push both.
 
     Args:
-        runs: One or two run folders or names of shipped policies; default: the shipped pair.
-        command: Forward and sideways velocity (m/s) and yaw rate (rad/s) to start with, or task
-            for commands as in training.
+        runs: One or two runs of walking policies, or one of a tracking policy: folders or names of
+            shipped policies; default: the shipped pair of walking ones.
+        command: Forward and sideways velocity (m/s) and yaw rate (rad/s) that walking starts with,
+            or task for commands as in training; default: 0.4 0 0.
+        prompts: What tracking starts with: a motion (wave, or a file), a pose of one
+            (goal:wave@1.5, at 1.5 s) or a reward (reward:raisearms-m-l); several take turns.
         host: Address to listen on; the default is reachable only from this machine. Whoever can
             reach it also needs the token in the printed address.
         port: Port to listen on; the next free one if it is taken.
@@ -43,14 +49,21 @@ def play(
         device: Torch device of the policies; default: that of their training, or the CPU where it
             is missing.
     """
+    request = PlayRequest(runs or _shipped(), command, prompts, primitives, device)
+    if len(request.runs) > 2:
+        raise InputError(f"One or two policies can be watched, got {len(request.runs)} runs.")
+    first = next(iter(request.runs))
+    _, domain, _ = open_run(first)
+    if not domain.player:
+        raise InputError(
+            f"{first} is a {domain.name} run, which cannot be played live. Evaluate it: "
+            f"prism eval {first}"
+        )
+    make_show = resolve(domain.player)
     from prism_motor.viewer.app import App, find_port
-    from prism_motor.viewer.loading import load_walkers
-    from prism_motor.viewer.session import Session
 
     free = find_port(host, port)
-    walkers, products = zip(*load_walkers(runs or _shipped(), device), strict=True)
-    session = Session(walkers, None if command == "task" else command)
-    app = App(session, products, host=host, port=free, primitives=primitives)
+    app = App(make_show(request), host=host, port=free)
     taken = f" (port {port} is in use)" if port not in (0, app.port) else ""
     try:
         print(f"Open {app.url} in a browser{taken}; stop with Ctrl-C.", flush=True)

@@ -40,6 +40,7 @@ class LocomotionDomain(Domain):
     process_tensors = ("env.", *Domain.process_tensors)
     tuning_metric = ("reward_per_second", True)
     configure = staticmethod(make_config)  # type: ignore[assignment]
+    player = "prism_motor.viewer.walking.show:make_show"
     default_preset = "laptop"
     short_flags: ClassVar[Mapping[str, str]] = {"--degree": "--actor.degree"}
     renamed_flags: ClassVar[Mapping[str, str]] = {

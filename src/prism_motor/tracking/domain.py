@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor._console import count
 from prism_motor.domains import Domain, Evaluator, Key, Trainer
 from prism_motor.runs import to_dict
-from prism_motor.runs.layout import VIDEOS
+from prism_motor.runs.layout import PROMPTS, VIDEOS
 from prism_motor.tracking.conditions import CONDITIONS, find_condition
 from prism_motor.tracking.config import TrackingConfig, TrackingEvaluation
 from prism_motor.tracking.evaluation import TrackingEpisode
@@ -21,7 +22,9 @@ from prism_motor.tracking.video import TrackingFilm, TrackingVideo, film_clips, 
 
 if TYPE_CHECKING:
     from prism_motor.runs import Run
+    from prism_motor.tracking.evaluation import Piece
     from prism_motor.tracking.policy import TrackingPolicy
+    from prism_motor.tracking.task import TrackingTask
     from prism_motor.train.distributed import Rank
 
 
@@ -42,6 +45,8 @@ class TrackingDomain(Domain):
     arms = ARMS
     configure = staticmethod(make_config)  # type: ignore[assignment]
     default_preset = "laptop"
+    companions = (PROMPTS,)
+    player = "prism_motor.viewer.tracking.show:make_show"
     short_flags: ClassVar[Mapping[str, str]] = {"--clips": "--task.clips"}
 
     @cached_property
@@ -101,6 +106,13 @@ class TrackingDomain(Domain):
 
         return TrackingTrainer(config, rank)
 
+    def finish(self, run: Run) -> str:
+        """Keep some states, so that the policy can be prompted without its replay buffer."""
+        from prism_motor.tracking.prompt_states import write_states
+
+        file = write_states(run)
+        return "" if file is None else f"States for prompts: {file.name}."
+
     def check_videos(self) -> None:
         """Make a tiny video and discard it."""
         from prism_motor.tracking.training_videos import check_videos
@@ -127,24 +139,35 @@ class TrackingDomain(Domain):
         self.episode_keys(config, evaluation)
 
     def identify(self, config: Any, evaluation: Any, condition: str, seed: int) -> dict[str, Any]:
-        """Return the condition's values, and how clips are prompted and cut."""
+        """Return the condition's values, how clips are prompted and cut, and which they are."""
+        from prism_motor.tracking.references import clips_digest
+
         random = find_condition(condition, config.task.randomisation)
+        protocol = {
+            "piece": evaluation.piece,
+            "window": evaluation.window,
+            "clips": list(evaluation.clips),
+            "clips_sha256": clips_digest(evaluation.clips or config.task.clips),
+        }
         return {
             "kind": self.name,
             "condition": {"name": condition, "randomisation": to_dict(random)},
-            "protocol": {"piece": evaluation.piece, "window": evaluation.window},
+            "protocol": protocol,
         }
+
+    def evaluation_name(self, evaluation: Any, condition: str, seed: int) -> str:
+        """Return a name from the condition and from clips that are not those of the training."""
+        if not evaluation.clips:
+            return super().evaluation_name(evaluation, condition, seed)
+        digest = hashlib.sha256("\n".join(evaluation.clips).encode()).hexdigest()
+        return f"{condition}+clips-{digest[:8]}-{seed}"
 
     def episode_keys(self, config: Any, evaluation: Any) -> list[Key]:
         """Return clip and number of every piece."""
-        from prism_motor.tracking.evaluation import cut_pieces
-        from prism_motor.tracking.references import load_references
+        from prism_motor.tracking.references import clips_digest
 
-        task = config.task
-        if evaluation.clips:
-            task = replace(task, clips=evaluation.clips)
-        pieces = cut_pieces(load_references(task), evaluation.piece, task.control_dt)
-        return [(piece.clip, piece.number) for piece in pieces]
+        task = replace(config.task, clips=evaluation.clips or config.task.clips)
+        return list(_piece_keys(task, evaluation.piece, clips_digest(task.clips)))
 
     def evaluator(self, run: Run, step: int, evaluation: Any) -> Evaluator:
         """Make an evaluator that tracks many pieces at once."""
@@ -181,6 +204,16 @@ class TrackingDomain(Domain):
         return lines
 
 
+@lru_cache(maxsize=16)
+def _piece_keys(task: TrackingTask, seconds: float, digest: str) -> tuple[Key, ...]:
+    """Return the pieces of a task's clips; the digest tells clips of the same names apart."""
+    from prism_motor.tracking.evaluation import cut_pieces
+    from prism_motor.tracking.references import load_references
+
+    pieces = cut_pieces(load_references(task), seconds, task.control_dt)
+    return tuple((piece.clip, piece.number) for piece in pieces)
+
+
 class _TrackingEvaluator:
     """Tracks pieces of clips, with the policy and with what needs none."""
 
@@ -199,9 +232,18 @@ class _TrackingEvaluator:
         """Return the control steps of all batches, with policy and baselines."""
         from prism_motor.tracking.evaluation import find_pieces
 
-        pieces, envs = find_pieces(self._pieces, list(keys)), self._evaluation.envs
-        batches = [pieces[i : i + envs] for i in range(0, len(pieces), envs)]
-        return 4 * sum(max(piece.frames for piece in batch) - 1 for batch in batches)
+        pieces = find_pieces(self._pieces, list(keys))
+        counts = [
+            sum(max(piece.frames for piece in batch) - 1 for batch in self._batches(one, pieces))
+            for one in self._evaluation.conditions
+        ]
+        return 4 * max(counts)
+
+    def _batches(self, condition: str, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
+        """Return what is tracked together: alone where robots would share random numbers."""
+        alone = find_condition(condition, self._task.randomisation).is_random
+        size = 1 if alone else self._evaluation.envs
+        return [pieces[first : first + size] for first in range(0, len(pieces), size)]
 
     def run(
         self,
@@ -220,16 +262,14 @@ class _TrackingEvaluator:
         units = torch.tensor(self._task.units)
         own = policy_controller(self._policy, self._references, self._evaluation.window)
         controllers = {"": own, **baselines(self._references, units)}
-        pieces, envs = find_pieces(self._pieces, list(keys)), self._evaluation.envs
-        for first in range(0, len(pieces), envs):
-            batch = pieces[first : first + envs]
+        for batch in self._batches(condition, find_pieces(self._pieces, list(keys))):
             note(*self._batch(condition, seed, batch, controllers, report))
 
     def _batch(
         self,
         condition: str,
         seed: int,
-        pieces: Sequence[Any],
+        pieces: Sequence[Piece],
         controllers: Mapping[str, Any],
         report: Callable[[], None],
     ) -> list[TrackingEpisode]:
@@ -244,7 +284,7 @@ class _TrackingEvaluator:
                 self._references,
                 pieces,
                 condition=condition,
-                seed=seed,
+                seed=_piece_seed(seed, pieces[0]),
                 threads=self._evaluation.threads,
                 report=report,
             )
@@ -260,6 +300,12 @@ class _TrackingEvaluator:
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
+
+
+def _piece_seed(seed: int, piece: Piece) -> int:
+    """Return the seed of what is random along a piece, which does not depend on other pieces."""
+    text = f"{seed} {piece.clip} {piece.number}".encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:4], "big")
 
 
 TRACKING = TrackingDomain()

@@ -175,7 +175,8 @@ class TrackingEnv:
         engine = self.engine
         joints = engine.qpos[:, 7:]
         change = ACTION_FACTOR * (self.last_actions - previous)
-        forces = engine.sensors(self._foot_forces)  # (N, feet, 3)
+        # MuJoCo reports the force on the ground.
+        forces = -engine.sensors(self._foot_forces)  # (N, feet, 3)
         tilt = np.hypot(*bodies.rotation[2, :2][:, self._feet])  # (feet, N)
         speed = np.linalg.norm(bodies.velocity[:, self._feet], axis=0)
         carrying = forces[..., 2].T > CONTACT

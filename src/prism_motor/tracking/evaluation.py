@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prism_motor._checks import InputError, PrismError
+from prism_motor._checks import EvaluationError, InputError
 from prism_motor.tracking.conditions import find_condition
 from prism_motor.tracking.env import CONTACT, TrackingEnv
 from prism_motor.tracking.metrics import (
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from prism_motor.tracking.references import References
     from prism_motor.tracking.task import TrackingTask
 
+_ROWS = 32
+"""Rows of a pass through a policy. Rounding depends on them, and what falls depends on rounding, so
+they are always as many: then it does not matter which pieces are tracked at the same time."""
+
 _ENDLESS = StartConfig(lying=0.0, duration=1000.0, after_fall=None)
-
-
-class EvaluationError(PrismError, RuntimeError):
-    """An episode could not be evaluated."""
 
 
 class Piece(NamedTuple):
@@ -152,9 +152,19 @@ def policy_controller(policy: TrackingPolicy, references: References, window: in
     device = table.device
 
     def control(observations: Tensor, frames: Tensor) -> Tensor:
-        return policy(observations.to(device), table[frames.to(device)]).to(observations.device)
+        seen, latents = observations.to(device), table[frames.to(device)]
+        actions = [
+            policy(_fill(one), _fill(other))[: len(one)]
+            for one, other in zip(seen.split(_ROWS), latents.split(_ROWS), strict=True)
+        ]
+        return torch.cat(actions).to(observations.device)
 
     return control
+
+
+def _fill(rows: Tensor) -> Tensor:
+    """Return rows (n, size), and zeros up to what a pass has."""
+    return torch.cat([rows, rows.new_zeros(_ROWS - len(rows), rows.shape[1])])
 
 
 def baselines(references: References, units: Tensor) -> dict[str, Controller]:

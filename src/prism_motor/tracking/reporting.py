@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from prism_motor.reporting import MINUTES, Axis, Place, Quantity, ReportSpec
+from prism_motor._checks import InputError
+from prism_motor.reporting import MINUTES, PLAIN, Axis, Execution, Place, Quantity, ReportSpec
 from prism_motor.statistics.claims import Measure
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ class TrackingReport(ReportSpec):
     def place(self, config: Any, episode: Mapping[str, Any]) -> Place:
         """Return the clip."""
         return Place("", episode["clip"])
+
+    def execution(self, protocol: Mapping[str, Any]) -> Execution:
+        """Refuse what was tracked besides the clips of the training: arms may differ in it."""
+        if protocol["clips"]:
+            raise InputError("it is about other clips than those of the training")
+        return PLAIN
 
     def parameters(self, config: TrackingConfig) -> int:
         """Return what a deployed policy stores."""

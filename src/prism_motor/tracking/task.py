@@ -61,6 +61,13 @@ class TrackingRandomisation(Checked, section="task.randomisation"):
     mass_scale: Annotated[float, between(0.1, 5)] = 1.0
     """Factor on all masses and inertias."""
 
+    @property
+    def is_random(self) -> bool:
+        """Whether anything is drawn at all."""
+        ranges = self.friction[0] < self.friction[1] or self.mass[0] < self.mass[1]
+        pushes = bool(self.push_seconds) and (self.push_velocity > 0 or self.push_rate > 0)
+        return ranges or pushes or max(self.center_of_mass, self.joint_offset, self.noise) > 0
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("friction", "mass"):

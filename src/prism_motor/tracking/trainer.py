@@ -144,7 +144,8 @@ class TrackingTrainer:
             stood, ends = self._sweep()
             upright, ended = upright + stood, ended + ends
             self._sweeps += 1
-            if self._sweeps * config.envs <= config.learner.warmup_steps:
+            # The first step has no successor yet, whatever the settings say.
+            if self._sweeps * config.envs <= config.learner.warmup_steps or len(self.replay) < 2:
                 continue
             with self._timing("update"):
                 for _ in range(config.learner.steps_due(self._sweeps)):
@@ -174,8 +175,8 @@ class TrackingTrainer:
         check("the action", actions)
         with self._timing("environment"):
             step = env.step(actions)
-        check("what a step is punished for", step.terms)
         check_observations([("policy", env.observations)])
+        check("what a step is punished for", step.terms)
         self.replay.add(
             observation=before,
             action=env.applied,

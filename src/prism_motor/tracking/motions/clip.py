@@ -136,8 +136,13 @@ def clip_from_arrays(arrays: dict[str, np.ndarray], file: Path) -> Clip:
             raise InputError(
                 f"{file}: the array {name!r} must have the shape (frames, {width}) and is {found}."
             )
-        if values.dtype.kind != "f" or not np.isfinite(values).all():
+        if values.dtype.kind != "f":
             raise InputError(f"{file}: the array {name!r} must hold finite numbers.")
+        if not (finite := np.isfinite(values).all(axis=1)).all():
+            frame = int(np.flatnonzero(~finite)[0])
+            raise InputError(
+                f"{file}: the array {name!r} must hold finite numbers, but frame {frame} does not."
+            )
         parts[name] = values.astype(float)
     frames = {len(values) for values in parts.values()}
     if len(frames) != 1 or frames.pop() < FEWEST_FRAMES:
