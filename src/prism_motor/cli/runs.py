@@ -18,8 +18,9 @@ def export(
 ) -> None:
     """Export the policy of a run for use outside of prism.
 
-    A walking policy becomes ONNX, with its contract, the robot's model and a runner. A handling
-    policy becomes a LeRobot pretrained folder, for --policy.path of its commands.
+    A walking or tracking policy becomes ONNX, with its contract, the robot's model and a runner; a
+    tracking policy with the latents of its clips and the map to make others. A handling policy
+    becomes a LeRobot pretrained folder, for --policy.path of its commands.
 
     Args:
         run: The run folder, or the name of a policy shipped with prism.
