@@ -193,6 +193,9 @@ class LearnerConfig(Checked, section="learner"):
     """Environment steps of uniform actions before the first update."""
     gamma: Annotated[float, Bounds(0, 1, low_open=True, high_open=True)] = 0.98
     """Discount; falls and time-outs do not change it."""
+    statistics: _Share = 0.01
+    """Share of a batch in the running statistics of observations; 0: they stay as the warm start
+    left them."""
     learning_rate: _Rate = 3e-4
     """Learning rate of actor, forward map and critics."""
     backward_rate: _Rate = 1e-5

@@ -185,8 +185,9 @@ class TrackingLearner:
         """
         settings, policy, layout = self.settings, self.policy, self.layout
         row: Row = {}
-        policy.normaliser.observe(batch["observation"])
-        policy.normaliser.observe(batch["next_observation"])
+        if share := settings.learner.statistics:
+            policy.normaliser.observe(batch["observation"], share)
+            policy.normaliser.observe(batch["next_observation"], share)
         with torch.no_grad():
             now = policy.normaliser(batch["observation"])
             following = policy.normaliser(batch["next_observation"])

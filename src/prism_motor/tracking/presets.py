@@ -89,7 +89,7 @@ _LAPTOP = TrackingPreset(
         discriminator=DiscriminatorConfig(
             learning_rate=1e-4, reward_bound=3.0, bounded_targets=True, every=2
         ),
-        warm_start=WarmStartConfig(updates=500),
+        warm_start=WarmStartConfig(updates=600, epochs=3, desired_kl=0.03, exploration=0.12),
         anchor=AnchorConfig(weight=1.0, hold=10**9, final=1.0),
         learner=LearnerConfig(
             batch=256,
@@ -98,12 +98,14 @@ _LAPTOP = TrackingPreset(
             warmup_steps=0,
             actor_delay=2_000,
             gamma=0.97,
+            # Latents and what the actor sees keep the meaning that the warm start gave them.
             backward_rate=1e-5,
+            statistics=0.0,
         ),
-        replay=ReplayConfig(rows=2000, segment_rows=100),
+        replay=ReplayConfig(rows=1000, segment_rows=100),
     ),
     large=320,
-    envs=128,
+    envs=256,
     updates=1000,
     checkpoint_every=50,
 )

@@ -49,6 +49,8 @@ except ImportError as error:
 
 _CLONING_RATE, _CLONING_NOISE = 1e-3, 0.3
 """Learning rate, and noise on normalised observations, of what comes before PPO."""
+_RATE_SHARE = 0.05
+"""Share of an update in how often clips are lost."""
 _LOWEST_STD, _HIGHEST_STD = 0.02, 0.3
 """Limits of the initial exploration, in units of the action."""
 
@@ -90,6 +92,9 @@ class WarmStart:
         self._goals = torch.cat([experts.observations, still])
         self._aims = torch.cat([references.aims(units)[self._next[:total]], references.aims(units)])
         self._at = env.frame.clone()
+        self._clip_of = torch.from_numpy(np.repeat(np.arange(len(ends)), references.lengths))
+        # How often each clip is lost per step: clips that are hard to follow are begun more often.
+        self._loss_rate = torch.ones(len(ends), dtype=torch.float64)
         self._prepared = False
         self._latents = torch.zeros(2 * total, config.networks.latent)
         self._ppo = self._make_ppo(units)
@@ -105,12 +110,16 @@ class WarmStart:
             self.prepare()
         sums: dict[str, float] = defaultdict(float)
         visited: list[Tensor] = []
+        losses_of, steps_of = (torch.zeros_like(self._loss_rate) for _ in range(2))
         self._latents = self._prompts()
         with torch.no_grad():
             seen = self._seen()
             for _ in range(self._config.steps):
                 visited.append(self._env.observations)
-                seen = self._step(seen, sums, timer, remember)
+                clips = self._clip_of[self._at % self._total]
+                seen, lost = self._step(seen, sums, timer, remember)
+                losses_of.index_add_(0, clips, lost.double())
+                steps_of.index_add_(0, clips, torch.ones_like(lost, dtype=torch.float64))
             self._ppo.compute_returns(seen)
         check("the return of the warm start", self._ppo.storage.returns)
         with timer("update"):
@@ -118,6 +127,7 @@ class WarmStart:
         found.pop("symmetry", None)
         check_numbers("loss", found)
         check_weights(self.models())
+        self._prioritise(losses_of, steps_of)
         # The statistics follow slowly, so that the learner finds those of its replay buffer.
         self._learner.policy.normaliser.observe(torch.cat(visited).to(self._device))
         count = self._config.steps * self._env.envs
@@ -214,8 +224,17 @@ class WarmStart:
         groups = {"policy": torch.cat(acting, dim=1), "critic": torch.cat(parts, dim=1)}
         return TensorDict(groups, batch_size=[len(normal)], device=device)
 
-    def _step(self, seen: TensorDict, sums: dict[str, float], timer: Any, remember: Any) -> Any:
-        """Let all robots act once."""
+    def _prioritise(self, losses_of: Tensor, steps_of: Tensor) -> None:
+        """Begin half of all episodes in any clip, the others by how often each is lost."""
+        rate = losses_of / steps_of.clamp(min=1)
+        self._loss_rate.lerp_(torch.where(steps_of > 0, rate, self._loss_rate), _RATE_SHARE)
+        shares = self._loss_rate / self._loss_rate.sum().clamp(min=1e-12)
+        self._env.priorities = 0.5 / len(shares) + 0.5 * shares
+
+    def _step(
+        self, seen: TensorDict, sums: dict[str, float], timer: Any, remember: Any
+    ) -> tuple[TensorDict, Tensor]:
+        """Let all robots act once; return what they see then, and which have lost their clip."""
         env = self._env
         before, latents = env.observations, self._latents[self._at]
         physics = np.concatenate([env.engine.qpos, env.engine.qvel], axis=1)
@@ -248,7 +267,7 @@ class WarmStart:
         sums["reward"] += found["reward"].sum().item()
         sums["lost"] += lost.sum().item()
         sums["upright"] += step.upright.sum().item()
-        return following_seen
+        return following_seen, lost
 
     def _begin(self, envs: Tensor) -> None:
         """Let some robots follow their clip from the frame they begin in, or hold that frame."""
@@ -262,7 +281,7 @@ class WarmStart:
         """Return (tensors, plain data) from which :meth:`restore` continues, without the actor."""
         saved = self._ppo.optimizer.state_dict()
         tensors = {f"critic.{k}": v for k, v in self._ppo.critic.state_dict().items()}
-        tensors |= {"std": self._actor.std, "at": self._at}
+        tensors |= {"std": self._actor.std, "at": self._at, "loss_rate": self._loss_rate}
         for index, entries in saved["state"].items():
             tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
         plain = {
@@ -276,7 +295,7 @@ class WarmStart:
         """Continue from a saved state."""
         self._ppo.critic.load_state_dict(select(tensors, "critic."))
         self._actor.std.data.copy_(tensors["std"])
-        self._at = tensors["at"].clone()
+        self._at, self._loss_rate = tensors["at"].clone(), tensors["loss_rate"].clone()
         entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
         for name, value in select(tensors, "optimizer.").items():
             index, key = name.split(".", 1)
