@@ -21,6 +21,7 @@ from prism_motor.tracking.reporting import MEASURES, TrackingReport
 if TYPE_CHECKING:
     from prism_motor.runs import Run
     from prism_motor.tracking.evaluation import Piece
+    from prism_motor.tracking.loading import LoadedPolicy
     from prism_motor.tracking.policy import TrackingPolicy
     from prism_motor.tracking.task import TrackingTask
     from prism_motor.train.distributed import Rank
@@ -106,6 +107,15 @@ class TrackingDomain(Domain):
         from prism_motor.tracking.loading import load_policy
 
         return load_policy(run, step).policy
+
+    def place_subject(
+        self, run: str | Path, step: int | None = None, device: str | None = None
+    ) -> LoadedPolicy:
+        """Load a policy with its settings."""
+        from prism_motor.tracking.loading import load_policy
+
+        loaded = load_policy(run, step)
+        return replace(loaded, policy=self.place_policy(run, loaded.step, device))
 
     def check_evaluation(self, config: Any, evaluation: Any) -> None:
         """Raise if a clip cannot be read."""

@@ -137,23 +137,33 @@ def cut_pieces(references: References, seconds: float, dt: float) -> list[Piece]
 
 def policy_controller(policy: TrackingPolicy, references: References, window: int) -> Controller:
     """Return the controller that prompts a policy with the coming frames of the clip."""
+    table = policy_latents(policy, references, window)
+    device = table.device
+
+    def control(observations: Tensor, frames: Tensor) -> Tensor:
+        found = act_in_blocks(policy, observations.to(device), table[frames.to(device)])
+        return found.to(observations.device)
+
+    return control
+
+
+def act_in_blocks(
+    act: Callable[[Tensor, Tensor], Tensor], observations: Tensor, latents: Tensor
+) -> Tensor:
+    """Return the actions of all robots, from passes that always have the same number of rows."""
+    blocks = zip(observations.split(_ROWS), latents.split(_ROWS), strict=True)
+    return torch.cat([act(_fill(one), _fill(other))[: len(one)] for one, other in blocks])
+
+
+def policy_latents(policy: TrackingPolicy, references: References, window: int) -> Tensor:
+    """Return the latent of every frame of all clips (T, d); the last has that of the one before."""
     device = next(policy.parameters()).device
     prompts = []
     for index in range(len(references.names)):
         seen = references.observations(policy.layout, index).to(device)
         latents = tracking_prompt(policy, seen, window)
         prompts.append(torch.cat([latents, latents[-1:]]))
-    table = torch.cat(prompts)
-
-    def control(observations: Tensor, frames: Tensor) -> Tensor:
-        seen, latents = observations.to(device), table[frames.to(device)]
-        actions = [
-            policy(_fill(one), _fill(other))[: len(one)]
-            for one, other in zip(seen.split(_ROWS), latents.split(_ROWS), strict=True)
-        ]
-        return torch.cat(actions).to(observations.device)
-
-    return control
+    return torch.cat(prompts)
 
 
 def _fill(rows: Tensor) -> Tensor:
