@@ -30,6 +30,8 @@ STATUSES = {
     "absent": "not in this version",
 }
 """What a row can be, in the order of the summary."""
+BAR = r"\|"
+"""A bar inside a cell of a Markdown table."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ def _lines(rows: list[Row]) -> Iterator[str]:
         words = [row.note] if row.note else []
         if row.command:
             words.append(f"`{row.command}`")
-        yield f"| {row.says} | {row.status} | {places} | {'<br>'.join(words)} |"
+        cells = (row.says, row.status, places, "<br>".join(words))
+        yield f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |"
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def test_walking(section, names, tmp_path):
         assert len((run / "metrics.jsonl").read_text().splitlines()) == 2
         assert all(episode["steps"] > 0 for episode in episodes(run))
     exported = {file.name for file in (folder / "runs" / names[0] / "export").iterdir()}
-    assert exported == {"contract.json", "policy.onnx", "robot.xml", "runner.py"}
+    assert exported == {"contract.json", "policy.onnx", "robot.xml", "runner.py", "runner_parts"}
     report = (folder / "runs" / "report.md").read_text()
     assert all(name.rpartition("-")[0].split("-")[-1] in report for name in names)
 

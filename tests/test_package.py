@@ -66,6 +66,14 @@ def test_missing_extra_names_the_command():
     assert "pip install 'prism-motor[deploy]'" in str(error)
 
 
+def test_ctrl_c_during_an_import_is_no_missing_package():
+    """Extension modules turn it into an ImportError that it caused."""
+    failed = ImportError("initialization failed")
+    failed.__cause__ = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        missing_extra("prism_motor.sim", "locomotion", failed)
+
+
 @pytest.mark.parametrize(
     ("module", "blocked", "extra"),
     [

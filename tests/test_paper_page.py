@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -33,6 +34,15 @@ CAMPAIGNS = [command for command in COMMANDS if command.startswith("prism campai
 def test_the_page_is_made_from_the_data():
     written = (DOCS / "paper.md").read_text(encoding="utf-8")
     assert written == page.write_page(ROWS), "run: python docs/paper_page.py"
+
+
+def test_a_row_is_a_row_of_its_table():
+    """A bar in a formula would begin another cell."""
+    lines = [line for line in page.write_page(ROWS).splitlines() if line.startswith("|")]
+    cells = [len(re.findall(r"(?<!\\)\|", line)) - 1 for line in lines]
+    assert cells.count(4) == len(ROWS) + 2 * len({row.part for row in ROWS})
+    assert {*cells} == {3, 4}  # the summary has three
+    assert any(r"\|tau" in line for line in lines)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.says[:40])

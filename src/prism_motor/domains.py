@@ -8,11 +8,11 @@ Your own module adds one with ``DOMAINS.register("mine", MyDomain())``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from prism_motor._checks import InputError, check_choice, show
 from prism_motor._devices import RANDOM_TENSORS, choose_device
@@ -23,6 +23,7 @@ from prism_motor.runs.configs import ConfigError, apply_overrides
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor, nn
 
     from prism_motor.reporting import ReportSpec
@@ -98,6 +99,27 @@ class Evaluator(Protocol):
         ...
 
 
+class Film(Protocol):
+    """A video of a policy, made while it is iterated over."""
+
+    name: str
+    """Stem of its file's name, unless another is asked for."""
+    rate: float
+    """Pictures per second."""
+
+    def __len__(self) -> int:
+        """Return how many pictures it has."""
+        ...
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Make the pictures (height, width, 3) one by one."""
+        ...
+
+    def summary(self) -> str:
+        """Say what it showed, once it has been made."""
+        ...
+
+
 class Preparation(Protocol):
     """Something that policies need before they can train, made once for all arms of a variant."""
 
@@ -153,6 +175,22 @@ class Preparation(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class PlayRequest:
+    """What ``prism play`` was asked for; a domain refuses what does not apply to it."""
+
+    runs: tuple[Path, ...]
+    """Run folders or names of shipped policies, at least one."""
+    command: tuple[float, float, float] | Literal["task"] | None = None
+    """Velocities to begin with, or ``task``; ``None``: the domain's default."""
+    prompts: tuple[str, ...] = ()
+    """What to begin with, one after the other; empty: the domain's default."""
+    primitives: bool = False
+    """Whether simple shapes are drawn even where meshes are installed."""
+    device: str | None = None
+    """Where policies compute; ``None``: where they were trained, or the CPU."""
+
+
 class Domain(ABC):
     """Everything about a domain that the rest of the package needs to know."""
 
@@ -196,6 +234,13 @@ class Domain(ABC):
     """The arm that others are compared with."""
     arm_aliases: ClassVar[Mapping[str, str]] = {}
     """Former names of arms."""
+    companions: ClassVar[tuple[str, ...]] = ()
+    """Files of a run folder that go with its policy where it is shipped."""
+    player: ClassVar[str] = ""
+    """What ``prism play`` shows, as ``"module:NAME"``: a function of a :class:`PlayRequest` that
+    returns a :class:`prism_motor.viewer.app.Show`; empty: policies cannot be played."""
+    film: ClassVar[type | None] = None
+    """Settings of videos, the flags of ``prism video``, if there are any: see :meth:`films`."""
     preparation: ClassVar[type | None] = None
     """Settings of what campaigns prepare before training, if anything: see :meth:`preparations`."""
 
@@ -427,6 +472,19 @@ class Domain(ABC):
         from prism_motor.reporting import episode_table
 
         return episode_table(self.reporting, found)
+
+    def films(
+        self, run: str | Path, settings: Any, step: int | None, device: str | None
+    ) -> Sequence[Film]:
+        """Return the videos of a policy; nothing is simulated before they are made.
+
+        Args:
+            run: The run folder.
+            settings: An instance of :attr:`film`.
+            step: Which checkpoint; the newest by default.
+            device: The policy's device; default: that of the training, or the CPU.
+        """
+        raise InputError(f"Policies of {self.name} have no videos.")
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
         """Write the policy as files for other programs; return what to tell the user.

@@ -22,14 +22,28 @@ def observations():
     return torch.randn(20, 235)
 
 
-@pytest.mark.parametrize("arm", ["mlp", "prism", "prism-residual"])
-def test_features(away, observations, arm):
-    policy = small_policy(arm)
+# Indices of by-passed observations are tensors of the actor, too.
+ACTORS = {
+    "prism": {},
+    "prism-by-pass": {"bypass": ["command", "clock"]},
+    "prism-residual": {},
+    "prism-residual-gated": {},
+    "prism-after": {},
+}
+
+
+def make_policy(name, **options):
+    return small_policy(name.removesuffix("-by-pass"), **ACTORS.get(name, {}), **options)
+
+
+@pytest.mark.parametrize("name", ["mlp", *ACTORS])
+def test_features(away, observations, name):
+    policy = make_policy(name)
     expected = read_features(policy, observations)
     found = read_features(policy.to(AWAY), observations)
     assert found.keys() == expected.keys()
-    for name, values in expected.items():
-        np.testing.assert_array_equal(found[name], values)
+    for feature, values in expected.items():
+        np.testing.assert_array_equal(found[feature], values)
 
 
 def test_features_of_a_conditioner(away):
@@ -65,9 +79,9 @@ def test_live_products(away, observations, given):
     assert TopInteractions(policy.to(AWAY), 4, chosen).update(observations[0]) == expected
 
 
-@pytest.mark.parametrize("arm", ["prism", "prism-residual"])
-def test_removals_of_products(away, observations, arm):
-    policy, robots = small_policy(arm, duration=0.2), np.arange(20) % 4
+@pytest.mark.parametrize("name", ACTORS)
+def test_removals_of_products(away, observations, name):
+    policy, robots = make_policy(name, duration=0.2), np.arange(20) % 4
     order = torch.arange(6)
     found = []
     for device in ("cpu", AWAY):
@@ -80,6 +94,8 @@ def test_removals_of_products(away, observations, arm):
                 remove_each(products, parts).cpu().tolist(),
                 removal_curve(products, parts, order.to(device), order, draws=2, seed=1),
                 replacement.held_out.cpu().tolist(),
+                # Drawn and written down, so they are arrays of the CPU.
+                products.gates() and products.gates()[0].numpy().tolist(),
                 [
                     walk(policy, products, one, condition="nominal", seed=1, envs=2)
                     for one in variants.values()

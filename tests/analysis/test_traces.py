@@ -136,6 +136,9 @@ def test_command_writes_what_it_says(make_run, tmp_path, capsys):
     run = data["runs"][0]
     assert len(run["time"]) == len(run["commands"]["command_yaw"]) == 75
     assert len(run["detail"]["time"]) == len(run["detail"]["slip_velocity"]) == 26
+    # The paper's slip is that of all feet, whether they touch the ground or not.
+    feet, touching = (run["detail"][name] for name in ("foot_speed", "slip_velocity"))
+    assert all(one >= two for one, two in zip(feet, touching, strict=True) if one is not None)
     assert data["left_out"][0] in capsys.readouterr().out
     for name in ("tracking", "mechanics"):
         assert (tmp_path / "traces" / f"{name}.png").read_bytes()[1:4] == b"PNG"

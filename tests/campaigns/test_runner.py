@@ -10,16 +10,16 @@ import time
 import pytest
 import torch
 
-from prism_motor.campaigns.config import CampaignError
-from prism_motor.campaigns.files import find_campaign, write_record
+from prism_motor.campaigns.config import CampaignError, read_campaign
+from prism_motor.campaigns.files import find_campaign, report_campaign, write_record
 from prism_motor.campaigns.ledger import Ledger
 from prism_motor.campaigns.locks import is_locked
 from prism_motor.campaigns.runner import Runner
 from prism_motor.campaigns.status import describe_status
-from prism_motor.runs import Run
+from prism_motor.runs import Run, to_dict
 from prism_motor.runs.layout import CAMPAIGN
 
-from .conftest import campaign, mark_diverged, plan, train, tuned
+from .conftest import WALKING, campaign, mark_diverged, plan, train, tuned
 
 LONG = 200
 """Updates that take long enough to be interrupted."""
@@ -138,6 +138,20 @@ def test_an_arm_is_evaluated_by_all_its_protocols(tmp_path):
         "mlp-1": ["low-friction-101", "nominal-101", "payload-101"],
         "prism-1": ["nominal-101"],
     }
+
+
+@pytest.mark.slow
+def test_the_campaign_capacity_ends_with_its_report(tmp_path):
+    """As it is shipped, at the size of these tests: one seed, without tuning."""
+    small = {key: WALKING[key] for key in ("updates", "overrides", "evaluation")}
+    shipped = to_dict(find_campaign("capacity")[0])
+    made = read_campaign({**shipped, **small, "seeds": [1], "tuning": None}, "capacity")
+    outcome = Runner(made, tmp_path / "small", jobs=2, poll=0.1).run()
+    assert (outcome.done, outcome.total, outcome.failures) == (3, 3, {})
+    report_campaign(made, tmp_path / "small", command="prism campaign run capacity")
+    (section,) = json.loads((tmp_path / "small" / "report.json").read_text())["sections"]
+    assert [row["label"] for row in section["arms"]] == [arm.name for arm in made.arms]
+    assert section["reference"] == "mlp-matched"
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from prism_motor.campaigns.files import read_overrides
 from prism_motor.campaigns.plan import Plan
 from prism_motor.cli import main
 from prism_motor.cli.campaign import CampaignOptions, _find, parse_duration
+from prism_motor.runs.layout import LOCK
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,18 @@ def test_a_suite_without_assets_is_said_once_before_any_job(tmp_path, monkeypatc
     assert said.count("prism libero prepare") == 1
     assert "spatial-1/" in said
     assert not [*(tmp_path / "campaign").glob("demos*"), *(tmp_path / "campaign").glob("logs/*")]
+
+
+def test_a_missing_device_is_said_before_any_job(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    folder = tmp_path / "campaign"
+    with pytest.raises(SystemExit) as stopped:
+        main(["campaign", "run", "smoke", "--override", "device=cuda", "--out", str(folder)])
+    assert stopped.value.code == 2
+    assert "device: cuda cannot be used on this machine, which has cpu" in capsys.readouterr().err
+    assert {file.name for file in folder.iterdir()} <= {LOCK}
+    main(["campaign", "status", "smoke", "--override", "device=cuda"])  # a plan needs no device
 
 
 def test_the_help_names_the_commands_and_the_campaigns(capsys):

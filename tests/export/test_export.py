@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from prism_motor.cli import main
-from prism_motor.locomotion.export import export_run, measure_latency
+from prism_motor.export.folder import measure_latency
+from prism_motor.locomotion.export import export_run
 from prism_motor.locomotion.policy import load_policy
 from prism_motor.runs import RunError
 from prism_motor.runs.checkpoints import hash_weights
@@ -20,10 +21,13 @@ def contract(exports):
     return json.loads((exports("g1") / "contract.json").read_text())
 
 
-def test_an_export_has_four_files_and_nothing_is_left_beside_it(exports):
+def test_an_export_has_its_files_and_nothing_is_left_beside_it(
+    exports,
+):
     folder = exports("quadruped")
     names = {file.name for file in folder.iterdir()}
-    assert names == {"contract.json", "policy.onnx", "robot.xml", "runner.py"}
+    assert names == {"contract.json", "policy.onnx", "robot.xml", "runner.py", "runner_parts"}
+    assert all(file.suffix == ".py" for file in (folder / "runner_parts").iterdir())
     assert not list(folder.parent.glob(".export*"))
 
 

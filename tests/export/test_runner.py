@@ -73,6 +73,8 @@ def test_the_module_imports_nothing_of_the_training_code():
         "prism_motor._version",
         "prism_motor.export",
         "prism_motor.export.runner",
+        "prism_motor.export.runner_parts",
+        *(f"prism_motor.export.runner_parts.{name}" for name in runner.parts.__all__),
     }
 
 

@@ -282,14 +282,14 @@ def test_sizes_are_found_wrong_before_anything_moves(export, monkeypatch, size):
 
 def test_a_simulation_goes_on_in_the_safe_posture(export, monkeypatch):
     told = []
-    advance = runner._advance
+    advance = runner.parts.walking.advance
 
     def listen(control, model, data, targets):
         told.append((data.qpos[7:].copy(), targets))
         advance(control, model, data, targets)
         told[-1] += (data.qpos[2],)
 
-    monkeypatch.setattr(runner, "_advance", listen)
+    monkeypatch.setattr(runner.parts.walking, "advance", listen)
     walking = replace(export, session=Speaking(export.session, np.nan, after=10))
     episode = runner.simulate(walking, 2.0, FORWARD[None], *runner.draw_start(export.contract, 0))
     assert episode.fall is None

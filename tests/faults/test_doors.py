@@ -30,8 +30,9 @@ from prism_motor.report.markdown import escape
 from prism_motor.report.write import write_report
 from prism_motor.runs.shipped import shipped_names
 from prism_motor.viewer.app import App
-from prism_motor.viewer.loading import load_walkers
-from prism_motor.viewer.session import Session
+from prism_motor.viewer.walking.loading import load_walkers
+from prism_motor.viewer.walking.session import Session
+from prism_motor.viewer.walking.show import WalkingShow
 from tests.faults.sizes import cases
 from tests.report.folders import study, unseal
 from tests.viewer.clients import CAMERA, Client, wait_until
@@ -69,7 +70,7 @@ def app():
     if "g1-prism" not in shipped_names():
         pytest.skip("g1-prism is not shipped with this version")
     ((walker, top),) = load_walkers([Path("g1-prism")])
-    app = App(Session([walker], (0.4, 0.0, 0.0)), [top], port=0)
+    app = App(WalkingShow(Session([walker], (0.4, 0.0, 0.0)), [top]), port=0)
     thread = threading.Thread(target=app.run)
     thread.start()
     yield app
@@ -107,7 +108,8 @@ def test_no_message_harms_the_viewer(app, client, data):
         "type": st.just("GuiUpdateMessage"),
         "uuid": st.sampled_from(controls) | ANYTHING,
         "updates": st.dictionaries(
-            st.just("value") | st.sampled_from(sorted(vars(app.panel._speed._impl))), ANYTHING
+            st.just("value") | st.sampled_from(sorted(vars(app.show.panel.view.speed._impl))),
+            ANYTHING,
         ) | ANYTHING,
     })  # fmt: skip
     camera = st.sampled_from(sorted(CAMERA)).flatmap(
@@ -121,13 +123,13 @@ def test_no_message_harms_the_viewer(app, client, data):
 
 
 def test_the_viewer_lives_on(app, client):
-    payload = app.panel._payload
+    payload = app.show.panel.disturb.payload
     for value in (0.5, 0.6):
         client.set(payload, value)
         wait_until(lambda value=value: payload.value == value)
-    client.set(app.panel._paused, False)
-    time = app.session.time
-    wait_until(lambda: app.session.time > time + 0.2)
+    client.set(app.show.panel.view.paused, False)
+    time = app.show.session.time
+    wait_until(lambda: app.show.session.time > time + 0.2)
     check_controls(app)
     assert app.server._share_tunnel is None
 

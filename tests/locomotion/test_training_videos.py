@@ -88,7 +88,7 @@ def test_a_film_cut_in_the_middle_leaves_training_able_to_train(plain, tmp_path,
         next(pictures)
         raise OSError("No space left on device.")
 
-    monkeypatch.setattr("prism_motor.locomotion.training_videos.write_video", full_disk)
+    monkeypatch.setattr("prism_motor.train.videos.write_video", full_disk)
     said = train(tmp_path / "run", every=1)
     assert len(said) == 4
     assert not torch.is_inference_mode_enabled()

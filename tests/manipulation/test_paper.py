@@ -1,9 +1,13 @@
 """Every number of the paper about LIBERO, written literally: Tables 9, 12 and 15, A.2, A.4, A.5."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from prism_motor.campaigns.files import find_campaign
+from prism_motor.cli import main
 from prism_motor.domains import DOMAINS
 from prism_motor.manipulation.compliance import COMPLIANCE, ComplianceCorrector, choose_trial
 from prism_motor.manipulation.compliance import ComplianceTrial as Trial
@@ -48,8 +52,6 @@ def test_table_9_latent_width_and_rollouts():
 
 def test_table_9_optimiser_is_adamw(tmp_path):
     pytest.importorskip("lerobot", reason="LeRobot is not installed")
-    from dataclasses import replace
-
     from prism_motor.manipulation.config import HandlingTask
     from prism_motor.manipulation.diffusion.network import make_policy_config
 
@@ -192,3 +194,40 @@ def test_campaign_of_table_15():
         "put both the cream cheese box and the butter in the basket",
     ]
     assert len(tasks) * made.evaluation.episodes == 20  # rollouts per condition
+
+
+@pytest.mark.slow
+def test_the_preset_from_demonstrations_to_the_report(libero, tmp_path, monkeypatch, capsys):
+    """At full size except for batch and time: record, train, evaluate, correct, report."""
+    from prism_motor.manipulation import data
+    from prism_motor.manipulation.tasks import find_tasks
+
+    def prism(*words):
+        main([str(word) for word in words])
+        return capsys.readouterr().out
+
+    task, demos, runs = (
+        ("--suite", "libero_goal", "--task", 7),
+        tmp_path / "demos",
+        tmp_path / "runs",
+    )
+    prism(
+        "record", *task, "--episodes", 1, "--image-size", 128, "--renderer", "stock", "--out", demos
+    )
+    small = ("--batch", 2, "--updates", 1, "--threads", 1)
+    for arm in ("linear", "prism"):
+        prism("train", "manipulation", "--preset", "paper", *task, "--demos", demos, "--arm", arm,
+              *small, "--out", runs / arm)  # fmt: skip
+    saved = json.loads((runs / "prism" / "config.json").read_text())
+    assert saved["network"]["renderer"] == "stock"
+    assert saved["task"]["cameras"] == ["agentview", "robot0_eye_in_hand"]
+    monkeypatch.setattr(
+        data, "find_tasks", lambda *of: tuple(replace(one, horizon=10) for one in find_tasks(*of))
+    )
+    short = ("--episodes", 1, "--conditions", "none", "combined")
+    for arm in ("linear", "prism"):
+        prism("eval", runs / arm, *short)
+    prism("eval", runs / "linear", *short, "--corrector", "mcc-sensorless", "--stiffness", 50)
+    shown = prism("report", runs)
+    assert "linear + mcc-sensorless, Kp 50" in shown
+    assert "prism" in shown

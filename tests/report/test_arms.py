@@ -66,6 +66,17 @@ def test_a_name_that_says_the_degree_is_not_told_it_again():
     ]
 
 
+def test_what_by_passes_the_polynomial_is_named_and_counted(tmp_path):
+    write_run(tmp_path / "all")
+    write_run(tmp_path / "some", **{"actor.bypass": ["command", "clock"]})
+    (section,) = sections(tmp_path)
+    found = {arm.label: arm.parameters for arm in section.arms}
+    assert list(found) == ["prism, bypass none", "prism, bypass command-clock"]
+    # Five frames of five numbers leave two factors of 96 and enter a trunk of 256.
+    some, every = found["prism, bypass command-clock"], found["prism, bypass none"]
+    assert some - every == 25 * (256 - 2 * 96)
+
+
 def test_different_tasks_never_share_a_section(tmp_path):
     write_run(tmp_path / "laptop")
     write_run(tmp_path / "dog", preset="quadruped")

@@ -5,8 +5,10 @@ import pytest
 
 from prism_motor.runs.shipped import shipped_names
 from prism_motor.viewer.app import App
-from prism_motor.viewer.loading import load_walkers
-from prism_motor.viewer.session import Session
+from prism_motor.viewer.walking.loading import load_walkers
+from prism_motor.viewer.walking.session import Session
+from prism_motor.viewer.walking.show import WalkingShow
+from tests.viewer.browser import open_page
 
 PAIR = ("g1-mlp-matched", "g1-prism")
 
@@ -36,10 +38,17 @@ def make_session(cast):
 @pytest.fixture
 def app(make_session, cast):
     """The viewer of both policies, running."""
-    app = App(make_session(0, 1), [top for _, top in cast], port=0)
+    app = App(WalkingShow(make_session(0, 1), [top for _, top in cast]), port=0)
     thread = threading.Thread(target=app.run)
     thread.start()
     yield app
     assert thread.is_alive()
     app.stop()
     thread.join()
+
+
+@pytest.fixture
+def page():
+    """A page of a real browser."""
+    with open_page() as page:
+        yield page

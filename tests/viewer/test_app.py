@@ -10,6 +10,7 @@ import pytest
 
 from prism_motor.cli import main
 from prism_motor.viewer.app import App, find_port
+from prism_motor.viewer.walking.show import WalkingShow
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_ports_that_are_taken_are_passed_over(taken):
 
 def test_the_app_walks_in_real_time_on_loopback_alone(make_session, cast):
     session = make_session(0, 1)
-    app = App(session, [top for _, top in cast], port=0)
+    app = App(WalkingShow(session, [top for _, top in cast]), port=0)
     try:
         assert app.url.startswith(f"http://127.0.0.1:{app.port}/?token=")
         assert reachable("127.0.0.1", app.port)

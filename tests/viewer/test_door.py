@@ -15,6 +15,7 @@ from prism_motor._checks import InputError, PrismError
 from prism_motor.cli import main
 from prism_motor.viewer.app import App, find_port
 from prism_motor.viewer.door import Door
+from prism_motor.viewer.walking.show import WalkingShow
 from tests.viewer.clients import CAMERA, Client, wait_until
 
 
@@ -135,7 +136,7 @@ def test_other_addresses_are_served_alike(host, make_session, cast):
         find_port(host, 0)
     except InputError:
         pytest.skip(f"this machine has no {host}")
-    app = App(make_session(1), [cast[1][1]], host=host, port=0)
+    app = App(WalkingShow(make_session(1), [cast[1][1]]), host=host, port=0)
     try:
         assert urlsplit(app.url).hostname == ("127.0.0.1" if host == "0.0.0.0" else "::1")
         names = [None] if host == "::1" else [None, f"{socket.gethostname()}:{app.port}"]
@@ -183,8 +184,8 @@ def test_no_value_leaves_its_control(app):
             for value in NONSENSE:
                 client.set(control, value)
         # Messages are handled in order: when the last one has come, all have.
-        client.set(app.panel._payload, 0.7)
-        wait_until(lambda: app.panel._payload.value == 0.7)
+        client.set(app.show.panel.disturb.payload, 0.7)
+        wait_until(lambda: app.show.panel.disturb.payload.value == 0.7)
     for control in inputs(app):
         if isinstance(control, viser.GuiSliderHandle):
             assert isinstance(control.value, float)
@@ -193,14 +194,14 @@ def test_no_value_leaves_its_control(app):
             assert isinstance(control.value, bool)
         else:
             assert control.value in control.options
-    app.panel._paused.value = False
-    time = app.session.time
-    wait_until(lambda: app.session.time > time + 0.2)
+    app.show.panel.view.paused.value = False
+    time = app.show.session.time
+    wait_until(lambda: app.show.session.time > time + 0.2)
 
 
 def test_values_beyond_a_range_become_its_end(app):
     with Client(app) as client:
-        for slider in (app.panel._speed, app.panel._friction):
+        for slider in (app.show.panel.view.speed, app.show.panel.disturb.friction):
             client.set(slider, 1e9)
             wait_until(lambda slider=slider: slider.value == slider.max)
             client.set(slider, -1)
@@ -208,15 +209,15 @@ def test_values_beyond_a_range_become_its_end(app):
 
 
 def test_clients_change_values_and_nothing_else(app):
-    control = app.panel._speed
+    control = app.show.panel.view.speed
     before = dict(vars(control._impl))
     with Client(app) as client:
         for name in before:
             if name != "value":
                 uuid, updates = control._impl.uuid, {name: "x"}
                 client.send({"type": "GuiUpdateMessage", "uuid": uuid, "updates": updates})
-        client.set(app.panel._payload, 0.3)
-        wait_until(lambda: app.panel._payload.value == 0.3)
+        client.set(app.show.panel.disturb.payload, 0.3)
+        wait_until(lambda: app.show.panel.disturb.payload.value == 0.3)
     assert {name: getattr(control._impl, name) for name in before} == before
 
 
@@ -227,8 +228,8 @@ def test_no_client_gets_a_tunnel(app, monkeypatch):
         client.send(CAMERA)
         for kind in ("ShareUrlRequest", "ShareUrlDisconnect"):
             client.send({"type": kind})
-        client.set(app.panel._payload, 0.2)
-        wait_until(lambda: app.panel._payload.value == 0.2)
+        client.set(app.show.panel.disturb.payload, 0.2)
+        wait_until(lambda: app.show.panel.disturb.payload.value == 0.2)
     assert app.server._share_tunnel is None
     assert asked == []
 
@@ -242,12 +243,16 @@ def test_garbage_closes_nothing(app, capfd):
             {"type": "GuiUpdateMessage"},
             {"type": "GuiUpdateMessage", "uuid": [], "updates": {}},
             {"type": "GuiUpdateMessage", "uuid": "none", "updates": {"value": 1}},
-            {"type": "GuiUpdateMessage", "uuid": app.panel._speed._impl.uuid, "updates": [1]},
+            {
+                "type": "GuiUpdateMessage",
+                "uuid": app.show.panel.view.speed._impl.uuid,
+                "updates": [1],
+            },
         ]
         for message in [*garbage, *strange, *broken, *updates]:
             client.send(message)
-        client.set(app.panel._payload, 0.4)
-        wait_until(lambda: app.panel._payload.value == 0.4)
+        client.set(app.show.panel.disturb.payload, 0.4)
+        wait_until(lambda: app.show.panel.disturb.payload.value == 0.4)
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -263,8 +268,8 @@ def test_too_long_messages_end_only_their_own_connection(app):
     with Client(app) as client, Client(app) as other:
         client.send(b"x" * 1_000_000)
         wait_until(lambda: is_closed(client))
-        other.set(app.panel._payload, 0.6)
-        wait_until(lambda: app.panel._payload.value == 0.6)
+        other.set(app.show.panel.disturb.payload, 0.6)
+        wait_until(lambda: app.show.panel.disturb.payload.value == 0.6)
 
 
 def test_a_flood_of_clicks_does_not_freeze_the_robot(app):
@@ -272,9 +277,9 @@ def test_a_flood_of_clicks_does_not_freeze_the_robot(app):
     with Client(app) as client:
         client.send(CAMERA)
         wait_until(app.server.get_clients)
-        time = app.session.time
+        time = app.show.session.time
         for _ in range(500):
             client.set(pushes, "left")
-        wait_until(lambda: app.session.time > time + 0.5)
-        assert len(app.panel._clicks) <= 8
-        assert app.session.leader.pushed is not None
+        wait_until(lambda: app.show.session.time > time + 0.5)
+        assert len(app.show.panel.disturb.clicks) <= 8
+        assert app.show.session.leader.pushed is not None

@@ -28,8 +28,15 @@ if TYPE_CHECKING:
     from prism_motor.analysis.rollouts import Rollout
     from prism_motor.locomotion.task import TaskConfig
 
-MECHANICS = ("joint_power", "slip_velocity", "foot_impulse", "contact_power", "joint_power_net")
-"""Quantities of the paper's Figure 1, and the power of its Table 4."""
+MECHANICS = (
+    "joint_power",
+    "foot_speed",
+    "slip_velocity",
+    "foot_impulse",
+    "contact_power",
+    "joint_power_net",
+)
+"""Quantities of the paper's Figure 1 (foot speed is its slip), and the power of its Table 4."""
 
 ERRORS = ("tracking_error", "yaw_error")
 

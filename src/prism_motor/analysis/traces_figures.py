@@ -40,7 +40,8 @@ def draw_tracking(traces: Sequence[PolicyTrace]) -> Figure:
     for column, (axis, name) in enumerate(zip(axes, VELOCITIES.values(), strict=True)):
         label = "command" if column == 0 else None
         axis.step(told.time, told.commands[:, column], where="post", color=INK, lw=1.4, label=label)
-        lowest, highest = told.commands[:, column].min(), told.commands[:, column].max()
+        # Robots start at rest, whatever they are told.
+        lowest, highest = min(0.0, *told.commands[:, column]), max(0.0, *told.commands[:, column])
         axis.set_ylim(lowest - _MARGIN, highest + _MARGIN)
         for arm, group in arms.items():
             _line(axis, group, name, colours[arm], arm if column == 0 else None)
@@ -89,7 +90,7 @@ def _over_robots(values: np.ndarray) -> np.ndarray:
 
 
 def draw_mechanics(traces: Sequence[PolicyTrace], detail: tuple[float, float], foot: str) -> Figure:
-    """Draw power, slip, impulse and contact power of one robot during a few steps.
+    """Draw power, foot speed, slip, impulse and contact power of one robot during a few steps.
 
     Args:
         traces: The first of each arm is drawn.
@@ -100,12 +101,13 @@ def draw_mechanics(traces: Sequence[PolicyTrace], detail: tuple[float, float], f
     colours = arm_colours(arms)
     panels = (
         ("joint_power", r"joint power  $\sum_j |\tau_j \dot q_j|$, W"),
-        ("slip_velocity", r"slip  $\sum_f |v_{f,xy}|$ in contact, m/s"),
+        ("foot_speed", r"planar speed of the feet  $\sum_f |v_{f,xy}|$, m/s"),
+        ("slip_velocity", "the same of feet in contact: slip, m/s"),
         (f"foot_impulse_{foot}", f"impulse of the {_foot_name(foot)}, N s"),
         ("contact_power", r"contact power  $\sum_f F_f \cdot v_f$, W"),
     )
-    figure = new_figure(10.5, 7.2)
-    axes = figure.subplots(4, 1, sharex=True)
+    figure = new_figure(10.5, 8.8)
+    axes = figure.subplots(len(panels), 1, sharex=True)
     for row, (axis, (name, title)) in enumerate(zip(axes, panels, strict=True)):
         for arm, group in arms.items():
             trace = group[0]

@@ -13,6 +13,7 @@ from typing import IO
 
 from prism_motor._checks import PrismError
 from prism_motor._console import count, duration
+from prism_motor._devices import resolve_device
 from prism_motor._processes import PARENT, Stopped, on_stop
 from prism_motor._workers import describe_exit
 from prism_motor.campaigns.config import Campaign, CampaignError
@@ -150,11 +151,16 @@ class Runner:
             return self._conclude()
 
     def _check_ready(self) -> None:
-        """Raise if the machine lacks something, rather than in every job; once per variant."""
+        """Raise if the machine lacks something, rather than in every job."""
         left = [run for run in self.ledger.reported if not self.ledger.is_finished(run)]
-        for run in {run.variant: run for run in left}.values():
+        first = {run.variant: run for run in reversed(left)}  # a suite is checked once
+        for run in left:
             try:
-                self.campaign.domain.check_ready(run.config)
+                for device in (run.config.device, *(one.device for one in run.protocols)):
+                    if device is not None:
+                        resolve_device(device)
+                if first[run.variant] is run:
+                    self.campaign.domain.check_ready(run.config)
             except PrismError as error:
                 raise CampaignError(f"{run.title}: {error}") from error
 

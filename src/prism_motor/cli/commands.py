@@ -44,8 +44,8 @@ _TRY, _TRAIN, _LOOK, _ROBOT, _ABOUT = (
 
 COMMANDS: dict[str, Command] = {
     "demo": Command(_TRY, "Train PRISM and an MLP of equal size to walk.", "showcase:demo"),
-    "play": Command(_TRY, "Watch trained policies walk, live in the browser.", "watch:play"),
-    "video": Command(_TRY, "Record a video of a trained policy.", "watch:video"),
+    "play": Command(_TRY, "Watch trained policies live in the browser.", "watch:play"),
+    "video": Command(_TRY, "Record videos of a trained policy.", "video:video", raw=True),
     "train": Command(_TRAIN, "Train a policy.", "train:train", raw=True),
     "eval": Command(_TRAIN, "Evaluate a trained policy.", "evaluate:evaluate", raw=True),
     "campaign": Command(_TRAIN, "Do many runs from one file.", "campaign:campaign", raw=True),

@@ -13,6 +13,7 @@ from prism_motor.cli.commands import COMMANDS
 from prism_motor.cli.evaluate import EvalOptions
 from prism_motor.cli.flags import combine, with_ranges
 from prism_motor.cli.train import HIDDEN, TrainOptions
+from prism_motor.cli.video import FilmOptions
 from prism_motor.domains import DOMAINS, Domain
 
 _WORDS = {"--tyro-print-completion": 2, "--tyro-write-completion": 3}
@@ -22,8 +23,8 @@ _WORDS = {"--tyro-print-completion": 2, "--tyro-write-completion": 3}
 def complete(words: Sequence[str]) -> None:
     """Print or write a completion script for all of ``prism``.
 
-    Most commands are completed directly. The flags of ``train`` and ``eval`` depend on what they
-    are given; the script includes those of every domain, with its default preset.
+    Most commands are completed directly. The flags of ``train``, ``eval`` and ``video`` depend on
+    what they are given; the script includes those of every domain, with its default preset.
 
     Args:
         words: ``--tyro-print-completion SHELL``, or ``--tyro-write-completion SHELL FILE``.
@@ -43,7 +44,11 @@ def complete(words: Sequence[str]) -> None:
     }
     domains = {name: DOMAINS[name] for name in DOMAINS}
     commands["train"] = _train(domains)
-    commands["eval"] = _eval(domains)
+    of_runs = {
+        "eval": (EvalOptions, [domain.evaluation for domain in domains.values()]),
+        "video": (FilmOptions, [domain.film for domain in domains.values() if domain.film]),
+    }
+    commands |= {name: _of_a_run(name, *kinds) for name, kinds in of_runs.items()}
     tyro.extras.subcommand_cli_from_dict(
         commands, prog="prism", args=list(words), config=(tyro.conf.OmitSubcommandPrefixes,)
     )
@@ -68,15 +73,15 @@ def _train(domains: Mapping[str, Domain]) -> Callable[..., Any]:
     return train
 
 
-def _eval(domains: Mapping[str, Domain]) -> Callable[..., Any]:
+def _of_a_run(name: str, options: type[Any], settings: Sequence[type[Any]]) -> Callable[..., Any]:
     """Return a function that takes a run and the flags of all domains."""
     import tyro
 
     found: dict[str, Any] = {}
-    for kind in (EvalOptions, *(domain.evaluation for domain in domains.values())):
+    for kind in (options, *settings):
         hints = get_type_hints(kind)
         for field in dataclasses.fields(kind):
             flag = (field.name, hints[field.name], dataclasses.field(default=field.default))
             found.setdefault(field.name, flag)
     run = ("run", tyro.conf.Positional[Path])
-    return dataclasses.make_dataclass("Evaluate", [run, *found.values()], kw_only=True)
+    return dataclasses.make_dataclass(name.capitalize(), [run, *found.values()], kw_only=True)

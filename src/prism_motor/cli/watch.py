@@ -1,28 +1,22 @@
-"""``prism play``, ``prism video`` and ``prism sim2sim``: watch policies."""
+"""``prism play`` and ``prism sim2sim``: watch policies."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from tyro.conf import Positional
 
 from prism_motor._checks import InputError
-from prism_motor._console import Progress
 from prism_motor._devices import Device
 from prism_motor._extras import missing_extra
-from prism_motor._ranges import Seed, Step, between
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from prism_motor.locomotion.video import WalkingVideo
+from prism_motor._ranges import Seed, between, length
+from prism_motor._registry import resolve
+from prism_motor.domains import PlayRequest, open_run
 
 Seconds = Annotated[float, between(0.01, 86_400)]
 Velocities = Annotated[tuple[float, float, float], between(-100, 100)]
-Pixels = Annotated[int, between(16, 8192)]
 
 SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 """Default policies to play: a plain and a polynomial one of equal size."""
@@ -30,19 +24,23 @@ SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 
 def play(
     runs: Positional[tuple[Path, ...]] = (),
-    command: Velocities | Literal["task"] = (0.4, 0.0, 0.0),
+    command: Velocities | Literal["task"] | None = None,
+    prompts: Annotated[tuple[str, ...], length(0, 100)] = (),
     host: str = "127.0.0.1",
     port: Annotated[int, between(0, 65535)] = 8080,
     seconds: Seconds | None = None,
     primitives: bool = False,
     device: Device | None = None,
 ) -> None:
-    """Watch one policy, or two side by side, live in the browser; command, push and load them.
+    """Watch policies live in the browser: command walking ones, prompt tracking ones, push both.
 
     Args:
-        runs: One or two run folders or names of shipped policies; default: the shipped pair.
-        command: Forward and sideways velocity (m/s) and yaw rate (rad/s) to start with, or task
-            for commands as in training.
+        runs: One or two runs of walking policies, or one of a tracking policy: folders or names of
+            shipped policies; default: the shipped pair of walking ones.
+        command: Forward and sideways velocity (m/s) and yaw rate (rad/s) that walking starts with,
+            or task for commands as in training; default: 0.4 0 0.
+        prompts: What tracking starts with: a motion (wave, or a file), a pose of one
+            (goal:wave@1.5, at 1.5 s) or a reward (reward:raisearms-m-l); several take turns.
         host: Address to listen on; the default is reachable only from this machine. Whoever can
             reach it also needs the token in the printed address.
         port: Port to listen on; the next free one if it is taken.
@@ -51,14 +49,21 @@ def play(
         device: Torch device of the policies; default: that of their training, or the CPU where it
             is missing.
     """
+    request = PlayRequest(runs or _shipped(), command, prompts, primitives, device)
+    if len(request.runs) > 2:
+        raise InputError(f"One or two policies can be watched, got {len(request.runs)} runs.")
+    first = next(iter(request.runs))
+    _, domain, _ = open_run(first)
+    if not domain.player:
+        raise InputError(
+            f"{first} is a {domain.name} run, which cannot be played live. Evaluate it: "
+            f"prism eval {first}"
+        )
+    make_show = resolve(domain.player)
     from prism_motor.viewer.app import App, find_port
-    from prism_motor.viewer.loading import load_walkers
-    from prism_motor.viewer.session import Session
 
     free = find_port(host, port)
-    walkers, products = zip(*load_walkers(runs or _shipped(), device), strict=True)
-    session = Session(walkers, None if command == "task" else command)
-    app = App(session, products, host=host, port=free, primitives=primitives)
+    app = App(make_show(request), host=host, port=free)
     taken = f" (port {port} is in use)" if port not in (0, app.port) else ""
     try:
         print(f"Open {app.url} in a browser{taken}; stop with Ctrl-C.", flush=True)
@@ -87,66 +92,12 @@ def _shipped() -> tuple[Path, ...]:
     return pair
 
 
-def video(
-    run: Positional[Path],
-    out: Path | None = None,
-    seconds: Seconds = 10.0,
-    command: Velocities | Literal["random"] = (0.5, 0.0, 0.0),
-    condition: str = "nominal",
-    width: Pixels = 640,
-    height: Pixels = 480,
-    seed: Seed = 1,
-    checkpoint: Step | None = None,
-    primitives: bool = False,
-    device: Device | None = None,
-) -> None:
-    """Record a video of a trained policy, with its command and measured velocity.
-
-    Args:
-        run: The run folder, or the name of a policy shipped with prism.
-        out: An .mp4 or .gif file; default: RUN/videos/CHECKPOINT-CONDITION.mp4.
-        seconds: Length of the video.
-        command: Forward and sideways velocity (m/s) and yaw rate (rad/s), or random.
-        condition: One of nominal, low-friction, payload, pushes, training.
-        width: Width in pixels.
-        height: Height in pixels.
-        seed: Seed of the initial state and of random commands.
-        checkpoint: Which checkpoint; default: the newest.
-        primitives: Draw simple shapes even if a package with meshes of the robot is installed.
-        device: Torch device of the policy; default: that of its training, or the CPU where it is
-            missing.
-    """
-    from prism_motor.locomotion.domain import LOCOMOTION
-    from prism_motor.locomotion.video import VideoConfig, WalkingVideo
-    from prism_motor.runs.layout import VIDEOS
-    from prism_motor.runs.shipped import writable
-    from prism_motor.sim.video_files import check_file, write_video
-
-    chosen = None if command == "random" else command
-    config = VideoConfig(seconds, chosen, condition, width, height, seed, primitives)
-    policy = LOCOMOTION.place_policy(run, checkpoint, device)
-    file = out or writable(run) / VIDEOS / f"{policy.step:08d}-{condition}.mp4"
-    check_file(file)
-    trained = policy.config
-    title = f"{trained.arm}, {trained.preset}, seed {trained.seed}, update {policy.step}"
-    film = WalkingVideo(policy, trained.task, config, title)
-    write_video(file, _with_progress(film), film.rate)
-    fallen = {0: "the robot never fell", 1: "the robot fell once"}
-    print(f"{file}: {seconds:g} s, {fallen.get(film.falls, f'the robot fell {film.falls} times')}")
-
-
-def _with_progress(film: WalkingVideo) -> Iterator[np.ndarray]:
-    with Progress("Images", len(film), unit="image") as progress:
-        for image in film:
-            yield image
-            progress.step()
-
-
 def sim2sim(
     export: Positional[Path],
-    seconds: Seconds = 24.0,
+    seconds: Seconds | None = None,
     seed: Seed = 0,
     command: Velocities | None = None,
+    clip: str | None = None,
 ) -> None:
     """Run an exported policy in MuJoCo without any of the training code.
 
@@ -154,15 +105,16 @@ def sim2sim(
 
     Args:
         export: The folder written by prism export.
-        seconds: Length of the episode.
-        seed: Seed of start pose and commands.
-        command: Forward and sideways velocity (m/s) and heading (rad; yaw rate in rad/s if the
-            policy was trained with it) to hold; default: random, as in training.
+        seconds: Length of the episode; default: 24 of walking, or the whole clip.
+        seed: Seed of start pose and commands of walking.
+        command: For walking: forward and sideways velocity (m/s) and heading (rad; yaw rate in
+            rad/s if the policy was trained with it) to hold; default: random, as in training.
+        clip: For tracking: which of the exported clips; default: the first one.
     """
     from prism_motor.export import runner
 
     try:
-        runner.run(export, seconds, seed, command)
+        runner.run(export, seconds, seed, command, clip)
     except runner.SafetyStop as stop:
         print(f"prism: stopped {stop}", file=sys.stderr)
         sys.exit(runner.STOPPED)

@@ -1,16 +1,19 @@
-"""Settings of a walking run and of its evaluation."""
+"""Settings of a walking run, of its evaluation and of its videos."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from prism_motor._checks import InputError, check_choice
-from prism_motor._ranges import Checked, Seeds, above, between, length
+from prism_motor._ranges import Checked, Seed, Seeds, above, between, length
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.task import LeggedTaskConfig, find_config_type
 from prism_motor.nn import ActorConfig
 from prism_motor.train.config import EvaluationConfig, RunConfig
+
+if TYPE_CHECKING:
+    from prism_motor.locomotion.video import VideoConfig
 
 
 @dataclass(frozen=True)
@@ -117,3 +120,42 @@ class WalkingEvaluation(EvaluationConfig):
         super().__post_init__()
         for condition in self.conditions:
             find_condition(condition)
+
+
+@dataclass(frozen=True)
+class WalkingFilm(Checked, section="--"):
+    """What a video of a walking policy shows, with its command and measured velocity."""
+
+    seconds: Annotated[float, between(0.01, 86_400)] = 10.0
+    """Length of the video."""
+    command: Annotated[tuple[float, float, float], between(-100, 100)] | Literal["random"] = (
+        0.5,
+        0.0,
+        0.0,
+    )
+    """Forward and sideways velocity (m/s) and yaw rate (rad/s), or random."""
+    condition: str = "nominal"
+    """One of nominal, low-friction, payload, pushes, training."""
+    width: Annotated[int, between(16, 8192)] = 640
+    """Width in pixels."""
+    height: Annotated[int, between(16, 8192)] = 480
+    """Height in pixels."""
+    seed: Seed = 1
+    """Seed of the initial state and of random commands."""
+    primitives: bool = False
+    """Draw simple shapes even if a package with meshes of the robot is installed."""
+
+    def config(self) -> VideoConfig:
+        """Return what to record."""
+        from prism_motor.locomotion.video import VideoConfig
+
+        command = self.command if isinstance(self.command, tuple) else None
+        return VideoConfig(
+            self.seconds,
+            command,
+            self.condition,
+            self.width,
+            self.height,
+            self.seed,
+            self.primitives,
+        )

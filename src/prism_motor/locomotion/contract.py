@@ -14,15 +14,8 @@ from prism_motor.export.runner import SCHEMA
 from prism_motor.locomotion.gait import Gait
 from prism_motor.locomotion.observations import frame_of
 from prism_motor.locomotion.task import CommandConfig, GaitConfig, LeggedTaskConfig, TaskConfig
+from prism_motor.sim.interface import describe_control, describe_joints, describe_safety
 from prism_motor.sim.robots import Robot, make_robot
-from prism_motor.sim.scene import build_model
-
-POSITION_TOLERANCE = 0.2
-"""How far a joint may be measured beyond its range, rad; simulated stops give way by up to 0.13."""
-ANGULAR_VELOCITY = 35.0
-"""Largest angular velocity of a base, rad/s: what gyroscopes of 2000 degrees/s can tell."""
-LATE_STEPS = 5
-"""Control steps that may be missed before the robot holds."""
 
 
 def make_contract(task: LeggedTaskConfig, provenance: dict[str, Any]) -> dict[str, Any]:
@@ -32,24 +25,14 @@ def make_contract(task: LeggedTaskConfig, provenance: dict[str, Any]) -> dict[st
         task: The task that the policy was trained on.
         provenance: Where the policy came from, including ``policy_sha256``.
     """
-    robot = make_robot(task.robot)
+    robot, simulation = make_robot(task.robot), task.simulation
     return {
         "schema": SCHEMA,
         "robot": robot.name,
         "base": robot.base,
-        "joints": _joints(task, robot),
-        "control": _control(task),
-        "safety": {
-            "meaning": "the runner stops and holds the joints where they are, within their ranges, "
-            "when anything is not finite, a joint is beyond its range by more than "
-            "position_tolerance (rad) or faster than its velocity_limit (rad/s), the base turns "
-            "faster than angular_velocity (rad/s), or two control steps are more than deadline (s) "
-            "apart; targets are clamped to range plus or minus torque_limit / stiffness, beyond "
-            "which they ask for no more torque; null for a limit that is not known",
-            "position_tolerance": POSITION_TOLERANCE,
-            "angular_velocity": ANGULAR_VELOCITY,
-            "deadline": LATE_STEPS * task.simulation.control_dt,
-        },
+        "joints": describe_joints(robot, simulation.timestep),
+        "control": describe_control(simulation.timestep, simulation.substeps),
+        "safety": describe_safety(simulation.control_dt),
         "action": {
             "meaning": "target = start + scale * clip(policy output); start is the default pose, "
             "or the reference motion at the phase of the observation that the policy saw",
@@ -77,41 +60,6 @@ def make_contract(task: LeggedTaskConfig, provenance: dict[str, Any]) -> dict[st
             "height": task.terminations.height,
         },
         "provenance": provenance,
-    }
-
-
-def _joints(task: LeggedTaskConfig, robot: Robot) -> list[dict[str, Any]]:
-    model = build_model(robot, timestep=task.simulation.timestep)
-    joints = []
-    for joint in robot.joints:
-        hinge = model.joint(joint.name)
-        joints.append(
-            {
-                "name": joint.name,
-                "default": joint.default,
-                "range": [float(end) for end in hinge.range] if hinge.limited[0] else None,
-                "velocity_limit": joint.velocity,
-                "torque_limit": joint.torque_limit,
-                "stiffness": joint.stiffness,
-                "damping": joint.damping,
-            }
-        )
-    return joints
-
-
-def _control(task: LeggedTaskConfig) -> dict[str, Any]:
-    simulation = task.simulation
-    return {
-        "meaning": "torque = clip(stiffness * (target - q) - damping * dq) at every physics step; "
-        "a target holds for one control step of dt seconds; with zero_warm_start, MuJoCo's "
-        "qacc_warmstart is zero at the beginning of every control step",
-        "rate": 1 / simulation.control_dt,
-        "dt": simulation.control_dt,
-        "timestep": simulation.timestep,
-        "substeps": simulation.substeps,
-        # As mujoco.rollout does in training. Carrying the warm start over simulates just as well,
-        # but the solver stops elsewhere and actions differ in the third digit.
-        "zero_warm_start": True,
     }
 
 

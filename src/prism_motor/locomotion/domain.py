@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor.domains import Domain, Evaluator, Key, Trainer
 from prism_motor.locomotion.conditions import CONDITIONS, find_condition
-from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation
+from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation, WalkingFilm
 from prism_motor.locomotion.evaluation import WalkingEpisode
 from prism_motor.locomotion.presets import arm_names, make_config, preset_names
 from prism_motor.locomotion.reporting import MEASURES, WalkingReport
@@ -17,6 +17,7 @@ from prism_motor.runs import to_dict
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.policy import WalkingPolicy
+    from prism_motor.locomotion.video import WalkingVideo
     from prism_motor.runs import Run
     from prism_motor.train.distributed import Rank
 
@@ -32,12 +33,14 @@ class LocomotionDomain(Domain):
     config = LocomotionConfig
     evaluation = WalkingEvaluation
     episode = WalkingEpisode
+    film = WalkingFilm
     conditions = tuple(CONDITIONS)
     measures = MEASURES
     weights = "actor."
     process_tensors = ("env.", *Domain.process_tensors)
     tuning_metric = ("reward_per_second", True)
     configure = staticmethod(make_config)  # type: ignore[assignment]
+    player = "prism_motor.viewer.walking.show:make_show"
     default_preset = "laptop"
     short_flags: ClassVar[Mapping[str, str]] = {"--degree": "--actor.degree"}
     renamed_flags: ClassVar[Mapping[str, str]] = {
@@ -125,6 +128,19 @@ class LocomotionDomain(Domain):
 
         return TrainingVideos(folder, trainer, every, say)  # type: ignore[arg-type]
 
+    def films(
+        self, run: str | Path, settings: WalkingFilm, step: int | None, device: str | None
+    ) -> list[WalkingVideo]:
+        """Return one video of a robot under a command."""
+        from prism_motor.locomotion.video import WalkingVideo
+
+        config = settings.config()
+        policy = self.place_policy(run, step, device)
+        trained = policy.config
+        title = f"{trained.arm}, {trained.preset}, seed {trained.seed}, update {policy.step}"
+        name = f"{policy.step:08d}-{config.condition}"
+        return [WalkingVideo(policy, trained.task, config, title, name)]
+
     def load_policy(self, run: str | Path, step: int | None = None) -> WalkingPolicy:
         """Load a walking policy."""
         from prism_motor.locomotion.policy import load_policy
@@ -159,17 +175,10 @@ class LocomotionDomain(Domain):
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
         """Write ONNX, the contract, the robot's model and the runner."""
-        from prism_motor.locomotion.export import export_run, measure_latency
+        from prism_motor.export.folder import describe_export
+        from prism_motor.locomotion.export import export_run
 
-        folder = export_run(Path(run), out, step)
-        latency = measure_latency(folder)
-        files = sorted(folder.iterdir())
-        return [
-            *(f"{file}  {file.stat().st_size / 1e3:.0f} kB" for file in files),
-            f"inference {1e6 * latency.median:.0f} us median, {1e6 * latency.percentile99:.0f} us "
-            "99th percentile (onnxruntime, batch of one, one thread)",
-            f"Try it with: prism sim2sim {folder}",
-        ]
+        return describe_export(export_run(Path(run), out, step))
 
 
 class _WalkingEvaluator:

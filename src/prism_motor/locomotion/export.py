@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from prism_motor._checks import InputError
-from prism_motor._extras import missing_extra
 from prism_motor.export import export_onnx, runner
+from prism_motor.export.folder import check_target, copy_runner
 from prism_motor.locomotion.contract import make_contract
 from prism_motor.locomotion.observations import observation_size
 from prism_motor.locomotion.policy import WalkingPolicy, load_policy
@@ -25,16 +21,6 @@ from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import scene_xml
 
 
-@dataclass(frozen=True)
-class Latency:
-    """Time of one inference, batch of one, one thread."""
-
-    median: float
-    """Half of the calls are faster, s."""
-    percentile99: float
-    """99 % of the calls are faster, s."""
-
-
 def export_run(run: Path, out: Path | None = None, step: int | None = None) -> Path:
     """Write an export of a run and check that it can be read back.
 
@@ -43,13 +29,8 @@ def export_run(run: Path, out: Path | None = None, step: int | None = None) -> P
         out: Folder to write, ``RUN/export`` by default; an existing export is replaced.
         step: Which checkpoint; the newest by default.
     """
-    try:
-        import onnxruntime  # noqa: F401 - fail before the slow part
-    except ImportError as error:
-        raise missing_extra("prism export", "deploy", error) from error
     target = out or run / EXPORT
-    if target.exists() and not _replaceable(target):
-        raise InputError(f"{target} exists and is not an export. Choose another folder with --out.")
+    check_target(target)
     policy = load_policy(run, step)
     contract = make_contract(policy.config.task, _provenance(run, policy))
     with atomic_folder(target) as temporary:
@@ -59,10 +40,6 @@ def export_run(run: Path, out: Path | None = None, step: int | None = None) -> P
         except runner.RunnerError as error:
             raise InputError(f"{run} cannot be exported for a robot. {error}") from error
     return target
-
-
-def _replaceable(folder: Path) -> bool:
-    return folder.is_dir() and ((folder / runner.CONTRACT).exists() or not any(folder.iterdir()))
 
 
 def _write(policy: WalkingPolicy, contract: dict[str, Any], folder: Path) -> None:
@@ -81,7 +58,7 @@ def _write(policy: WalkingPolicy, contract: dict[str, Any], folder: Path) -> Non
     # The policy carries the contract; only then can the contract name the policy's file.
     bound = runner.bind(contract, policy_file.read_bytes(), model_file.read_bytes())
     write_json(folder / runner.CONTRACT, bound)
-    shutil.copyfile(runner.__file__, folder / "runner.py")
+    copy_runner(folder)
 
 
 def _provenance(run: Path, policy: WalkingPolicy) -> dict[str, Any]:
@@ -95,19 +72,3 @@ def _provenance(run: Path, policy: WalkingPolicy) -> dict[str, Any]:
         "exported": {key: exported[key] for key in keys},
         "config": to_dict(policy.config),
     }
-
-
-def measure_latency(export: Path, calls: int = 1000) -> Latency:
-    """Time single inferences of an export in onnxruntime."""
-    session = runner.open_policy(export / runner.POLICY)
-    entry = session.get_inputs()[0]
-    feed = {entry.name: np.zeros((1, entry.shape[1]), dtype=np.float32)}
-    times = np.empty(calls)
-    for _ in range(calls // 10):
-        session.run(None, feed)
-    for i in range(calls):
-        start = time.perf_counter()
-        session.run(None, feed)
-        times[i] = time.perf_counter() - start
-    median, percentile99 = np.percentile(times, (50, 99))
-    return Latency(float(median), float(percentile99))

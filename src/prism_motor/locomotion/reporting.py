@@ -58,11 +58,12 @@ class WalkingReport(ReportSpec):
 
     def parameters(self, config: LocomotionConfig) -> int:
         """Return the parameters of the actor."""
-        from prism_motor.locomotion.observations import observation_size
+        from prism_motor.locomotion.observations import observation_size, resolve_bypass
         from prism_motor.nn import build_actor, count_parameters
 
         inputs, outputs = observation_size(config.task)
-        return count_parameters(build_actor(config.actor, inputs, outputs))
+        actor = resolve_bypass(config.actor, config.task)
+        return count_parameters(build_actor(actor, inputs, outputs))
 
     def samples_per_update(self, config: LocomotionConfig) -> int:
         """Return the control steps of all environments in one update."""

@@ -65,6 +65,7 @@ class WalkingVideo:
         task: The task that it was trained on.
         config: What to record.
         title: First line of every frame.
+        name: Stem of its file's name.
 
     Attributes:
         rate: Frames per second.
@@ -72,9 +73,14 @@ class WalkingVideo:
     """
 
     def __init__(
-        self, policy: ActionFunction, task: LeggedTaskConfig, config: VideoConfig, title: str
+        self,
+        policy: ActionFunction,
+        task: LeggedTaskConfig,
+        config: VideoConfig,
+        title: str,
+        name: str = "walking",
     ) -> None:
-        self.policy, self.config = policy, config
+        self.policy, self.config, self.name = policy, config, name
         changed = find_condition(config.condition).apply(task)
         limits = replace(changed.terminations, duration=config.seconds + 1.0)  # no time-out
         self.env = make_env(replace(changed, terminations=limits), 1, seed=config.seed)
@@ -108,6 +114,12 @@ class WalkingVideo:
                 velocity = np.mean(recent, axis=0) if recent else np.zeros(3)
                 told = env.commands.values[0].tolist() if isinstance(env, VelocityEnv) else None
                 yield self.overlay.draw(picture, self._status(), told, velocity.tolist())
+
+    def summary(self) -> str:
+        """Say how long it is, and how often the robot fell."""
+        fallen = {0: "the robot never fell", 1: "the robot fell once"}
+        words = fallen.get(self.falls, f"the robot fell {self.falls} times")
+        return f"{self.config.seconds:g} s, {words}"
 
     @torch.inference_mode()  # not around the generator: its caller may be training
     def _step(self) -> list[float]:

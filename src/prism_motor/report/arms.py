@@ -279,6 +279,8 @@ def distinct_labels(
 
 
 def _short(value: Any) -> str:
+    if value is None or value == []:
+        return "none"
     if isinstance(value, list):
         return "-".join(_short(item) for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -14,6 +14,7 @@
         damaged-<step>.jsonl  metrics as they were when they were found damaged
         evaluations/          one JSON file per evaluation
         replay/               rows of a replay buffer, in files that checkpoints refer to
+        prompts.safetensors   some states of that buffer, from which rewards make prompts
         tensorboard/, videos/, traces/, analysis/, export/, pretrained/
 """
 
@@ -41,6 +42,8 @@ EXPORT = "export"
 PRETRAINED = "pretrained"
 REPLAY = "replay"
 """Replay buffer of a run that learns from one: files that checkpoints refer to."""
+PROMPTS = "prompts.safetensors"
+"""States by which rewards prompt a policy; they go with it where its replay buffer does not."""
 LOCK = ".lock"
 SEAL = "seal.json"
 """Seal of an archived run's files; in a run, checkpoints have it."""

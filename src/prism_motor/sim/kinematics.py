@@ -123,6 +123,12 @@ class Kinematics:
         centers = position + apply(rotation, self._centers)
         return np.einsum("cbn,b->cn", centers, self._mass / self._mass.sum())
 
+    def center_velocity(self, bodies: Bodies) -> np.ndarray:
+        """Return the velocity of the whole robot's centre of mass, (3, N)."""
+        arms = apply(bodies.rotation, self._centers)
+        centers = bodies.velocity + cross(bodies.angular_velocity, arms)
+        return np.einsum("cbn,b->cn", centers, self._mass / self._mass.sum())
+
     def jacobian(self, qpos: np.ndarray, body: str) -> np.ndarray:
         """Return how joints move a body: (6, joints, N), linear then angular, in world axes."""
         position, rotation = self.poses(qpos)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from prism_motor.sim.robots.robot import Robot
 
 
+GHOST = (0.13, 0.42, 0.72, 0.3)
+"""Colour of a second, translucent robot."""
+
+
 class RenderingError(PrismError, OSError):
     """No rendering backend works."""
 
@@ -59,6 +63,7 @@ class Renderer:
         height: Height of the images, pixels.
         azimuth: Viewing direction, degrees; the robot starts facing 0.
         elevation: Viewing angle relative to the ground, degrees.
+        zoom: How many times as close as by default the camera is.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Renderer:
         height: int,
         azimuth: float = 140.0,
         elevation: float = -10.0,
+        zoom: float = 1.0,
     ) -> None:
         mujoco = import_mujoco()
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
@@ -83,31 +89,60 @@ class Renderer:
             ) from error
         self._drawing = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._drawing)
-        self._model, self._data = model, mujoco.MjData(model)
+        self._model, self._data, self._ghost = model, mujoco.MjData(model), mujoco.MjData(model)
         self._scene = mujoco.MjvScene(model, maxgeom=1000)
         self._option = mujoco.MjvOption()
         self._camera = mujoco.MjvCamera()
         self._camera.azimuth, self._camera.elevation = azimuth, elevation
-        self._camera.distance = 1.2 + 1.4 * robot.stand_height
+        self._camera.distance = (1.2 + 1.4 * robot.stand_height) / zoom
         self._camera.lookat[:] = (0.0, 0.0, 0.8 * robot.stand_height)
         self._picture = np.zeros((height, width, 3), dtype=np.uint8)
 
-    def draw(self, qpos: np.ndarray) -> np.ndarray:
-        """Return an image (height, width, 3) of the robot in a state."""
+    def draw(
+        self, qpos: np.ndarray, ghost: np.ndarray | None = None, look_at: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return an image (height, width, 3) of the robot in a state.
+
+        Args:
+            qpos: The state.
+            ghost: A second state, drawn translucent and without a shadow.
+            look_at: Where the camera looks, horizontally; default: at the robot.
+        """
         mujoco = import_mujoco()
         self._data.qpos[:] = qpos
         mujoco.mj_forward(self._model, self._data)
-        self._follow(qpos[:2])
+        self._follow(qpos[:2] if look_at is None else look_at)
         mujoco.mjv_updateScene(
             self._model, self._data, self._option, None, self._camera,
             mujoco.mjtCatBit.mjCAT_ALL.value, self._scene,
         )  # fmt: skip
+        if ghost is not None:
+            self._add_ghost(ghost)
         self._context.make_current()
         height, width, _ = self._picture.shape
         view = mujoco.MjrRect(0, 0, width, height)
         mujoco.mjr_render(view, self._scene, self._drawing)
         mujoco.mjr_readPixels(self._picture, None, view, self._drawing)
         return self._picture[::-1].copy()
+
+    def _add_ghost(self, qpos: np.ndarray) -> None:
+        """Add the robot in a second state to the scene, in one translucent colour."""
+        mujoco = import_mujoco()
+        self._ghost.qpos[:] = qpos
+        mujoco.mj_forward(self._model, self._ghost)
+        first = self._scene.ngeom
+        mujoco.mjv_addGeoms(
+            self._model, self._ghost, self._option, mujoco.MjvPerturb(),
+            mujoco.mjtCatBit.mjCAT_DYNAMIC.value, self._scene,
+        )  # fmt: skip
+        for geom in self._scene.geoms[first : self._scene.ngeom]:
+            geom.rgba[:] = GHOST
+            geom.matid, geom.transparent = -1, 1
+            geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value  # casts no shadow
+
+    def look_at(self, place: np.ndarray) -> None:
+        """Turn the camera to a place on the ground at once."""
+        self._camera.lookat[:2] = place
 
     def _follow(self, place: np.ndarray) -> None:
         """Move smoothly with the robot, so that its sway stays visible; jump after a reset."""

@@ -125,6 +125,9 @@ class WarmStartConfig(Checked, section="warm_start"):
     """Gradient steps of the backward map on its orthonormality."""
     cloning_steps: Annotated[int, between(0, 10**7)] = 600
     """Gradient steps of the actor towards the next frames."""
+    hold: _Share = 0.2
+    """Share of episodes that hold the frame they begin in, under the latent of that pose at rest;
+    the others follow the clip."""
     steps: Annotated[int, between(2, 10_000)] = 24
     """Control steps of every environment per update."""
     epochs: Annotated[int, between(1, 100)] = 2

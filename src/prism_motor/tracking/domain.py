@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from prism_motor._console import count
 from prism_motor.domains import Domain, Evaluator, Key, Trainer
 from prism_motor.runs import to_dict
+from prism_motor.runs.layout import PROMPTS, VIDEOS
 from prism_motor.tracking.conditions import CONDITIONS, find_condition
 from prism_motor.tracking.config import TrackingConfig, TrackingEvaluation
 from prism_motor.tracking.evaluation import TrackingEpisode
 from prism_motor.tracking.presets import ARMS, PRESETS, make_config
 from prism_motor.tracking.reporting import MEASURES, TrackingReport
+from prism_motor.tracking.video import TrackingFilm, TrackingVideo, film_clips, unused_name
 
 if TYPE_CHECKING:
     from prism_motor.runs import Run
@@ -35,6 +37,7 @@ class TrackingDomain(Domain):
     config = TrackingConfig
     evaluation = TrackingEvaluation
     episode = TrackingEpisode
+    film = TrackingFilm
     conditions = tuple(CONDITIONS)
     measures = MEASURES
     weights = "policy."
@@ -43,6 +46,8 @@ class TrackingDomain(Domain):
     arms = ARMS
     configure = staticmethod(make_config)  # type: ignore[assignment]
     default_preset = "laptop"
+    companions = (PROMPTS,)
+    player = "prism_motor.viewer.tracking.show:make_show"
     short_flags: ClassVar[Mapping[str, str]] = {"--clips": "--task.clips"}
 
     @cached_property
@@ -102,6 +107,27 @@ class TrackingDomain(Domain):
 
         return TrackingTrainer(config, rank)
 
+    def finish(self, run: Run) -> str:
+        """Keep some states, so that the policy can be prompted without its replay buffer."""
+        from prism_motor.tracking.prompt_states import write_states
+
+        file = write_states(run)
+        return "" if file is None else f"States for prompts: {file.name}."
+
+    def check_videos(self) -> None:
+        """Make a tiny video and discard it."""
+        from prism_motor.tracking.training_videos import check_videos
+
+        check_videos()
+
+    def video_listener(
+        self, trainer: Trainer, folder: Path, every: int, say: Callable[[str], None]
+    ) -> Callable[[dict[str, float]], None]:
+        """Return the listener that records a video every few updates."""
+        from prism_motor.tracking.training_videos import TrainingVideos
+
+        return TrainingVideos(folder, trainer, every, say)  # type: ignore[arg-type]
+
     def load_policy(self, run: str | Path, step: int | None = None) -> TrackingPolicy:
         """Load a tracking policy."""
         from prism_motor.tracking.loading import load_policy
@@ -160,6 +186,32 @@ class TrackingDomain(Domain):
         loaded = load_policy(run.path, step)
         policy = self.place_policy(run.path, step, evaluation.device)
         return _TrackingEvaluator(policy, loaded.config, evaluation)
+
+    def films(
+        self, run: str | Path, settings: TrackingFilm, step: int | None, device: str | None
+    ) -> list[TrackingVideo]:
+        """Return a video per clip, under names that no earlier video of the run has."""
+        from prism_motor.runs.shipped import working_copy
+        from prism_motor.tracking.loading import load_policy
+
+        loaded = load_policy(run, step)
+        policy, config = self.place_policy(run, step, device), loaded.config
+        title = f"{config.arm}, {config.preset}, seed {config.seed}, update {loaded.step}"
+        films = film_clips(policy, config.task, settings, title, f"{loaded.step:08d}")
+        for film in films:
+            film.name = unused_name(working_copy(run) / VIDEOS, film.name)
+        return films
+
+    def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
+        """Write both networks as ONNX, latents, the contract, the robot's model and the runner."""
+        from prism_motor.export.folder import describe_export
+        from prism_motor.tracking.export import MOST_FRAMES, export_run
+
+        made = export_run(Path(run), out, step)
+        lines = [*describe_export(made.folder), f"Clips: {', '.join(made.clips)}"]
+        if made.left_out:
+            lines.append(f"Left out, beyond {MOST_FRAMES} frames: {', '.join(made.left_out)}")
+        return lines
 
 
 @lru_cache(maxsize=16)

@@ -135,9 +135,20 @@ def cut_pieces(references: References, seconds: float, dt: float) -> list[Piece]
     return pieces
 
 
+def prompt_clips(policy: TrackingPolicy, references: References, window: int) -> Tensor:
+    """Return the latents of all frames of all clips (T, d), those of the coming frames."""
+    device = next(policy.parameters()).device
+    prompts = []
+    for index in range(len(references.names)):
+        seen = references.observations(policy.layout, index).to(device)
+        latents = tracking_prompt(policy, seen, window)
+        prompts.append(torch.cat([latents, latents[-1:]]))
+    return torch.cat(prompts)
+
+
 def policy_controller(policy: TrackingPolicy, references: References, window: int) -> Controller:
     """Return the controller that prompts a policy with the coming frames of the clip."""
-    table = policy_latents(policy, references, window)
+    table = prompt_clips(policy, references, window)
     device = table.device
 
     def control(observations: Tensor, frames: Tensor) -> Tensor:
@@ -153,17 +164,6 @@ def act_in_blocks(
     """Return the actions of all robots, from passes that always have the same number of rows."""
     blocks = zip(observations.split(_ROWS), latents.split(_ROWS), strict=True)
     return torch.cat([act(_fill(one), _fill(other))[: len(one)] for one, other in blocks])
-
-
-def policy_latents(policy: TrackingPolicy, references: References, window: int) -> Tensor:
-    """Return the latent of every frame of all clips (T, d); the last has that of the one before."""
-    device = next(policy.parameters()).device
-    prompts = []
-    for index in range(len(references.names)):
-        seen = references.observations(policy.layout, index).to(device)
-        latents = tracking_prompt(policy, seen, window)
-        prompts.append(torch.cat([latents, latents[-1:]]))
-    return torch.cat(prompts)
 
 
 def _fill(rows: Tensor) -> Tensor:

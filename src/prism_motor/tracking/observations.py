@@ -14,7 +14,7 @@ Sizes are known without a simulator; names and values come from the robot.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -306,6 +306,21 @@ class Observer:
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Continue with saved histories."""
         self._past = {key: tensors[key].clone() for key in self._past}
+
+
+def at_rest(frames: RobotFrames) -> RobotFrames:
+    """Return the same poses with all velocities zero."""
+    entries = frames.bodies.shape[1]
+    moving = 6 * ((entries + 2) // 15)
+    still = torch.cat(
+        [frames.bodies[:, : entries - moving], torch.zeros_like(frames.bodies[:, -moving:])], dim=1
+    )
+    return replace(
+        frames,
+        joint_velocities=torch.zeros_like(frames.joint_velocities),
+        angular_velocity=torch.zeros_like(frames.angular_velocity),
+        bodies=still,
+    )
 
 
 def clip_observations(frames: RobotFrames, layout: Layout, actions: Tensor | None = None) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from prism_motor._checks import InputError
 from prism_motor.tracking.latents import following_latents, project
-from prism_motor.tracking.observations import RobotFrames, clip_observations
+from prism_motor.tracking.observations import RobotFrames, at_rest, clip_observations
 
 if TYPE_CHECKING:
     from prism_motor.tracking.policy import TrackingPolicy
@@ -27,21 +26,6 @@ def tracking_prompt(policy: TrackingPolicy, observations: Tensor, window: int = 
     if len(observations) < 2:
         raise InputError(f"Tracking needs at least two frames, got {len(observations)}.")
     return following_latents(policy.encode(observations[1:]), window)
-
-
-def at_rest(frames: RobotFrames) -> RobotFrames:
-    """Return the same poses with all velocities zero."""
-    entries = frames.bodies.shape[1]
-    moving = 6 * ((entries + 2) // 15)
-    still = torch.cat(
-        [frames.bodies[:, : entries - moving], torch.zeros_like(frames.bodies[:, -moving:])], dim=1
-    )
-    return replace(
-        frames,
-        joint_velocities=torch.zeros_like(frames.joint_velocities),
-        angular_velocity=torch.zeros_like(frames.angular_velocity),
-        bodies=still,
-    )
 
 
 def goal_prompt(policy: TrackingPolicy, frames: RobotFrames) -> Tensor:

@@ -16,7 +16,13 @@ from prism_motor.sim.robots import make_robot
 from prism_motor.tracking.experts import ExpertClip, ExpertClips
 from prism_motor.tracking.motions.library import find_clips
 from prism_motor.tracking.motions.sampling import Motion, make_motion
-from prism_motor.tracking.observations import Layout, RobotFrames, clip_observations, read_frames
+from prism_motor.tracking.observations import (
+    Layout,
+    RobotFrames,
+    at_rest,
+    clip_observations,
+    read_frames,
+)
 
 if TYPE_CHECKING:
     from prism_motor.tracking.task import ActionConfig, TrackingTask
@@ -73,10 +79,13 @@ class References:
 
     def actions(self, index: int, units: Tensor) -> Tensor:
         """Return the actions (T, joints) that aim the drives at each next frame of a motion."""
-        joints = self.motions[index].qpos[:, 7:]
-        following = np.concatenate([joints[1:], joints[-1:]])
-        aimed = torch.from_numpy(following - self.default_pose).float() / units
-        return aimed.clamp(-1, 1)
+        aims = self.aims(units)[self.starts[index] : self.starts[index + 1]]
+        return torch.cat([aims[1:], aims[-1:]])
+
+    def aims(self, units: Tensor) -> Tensor:
+        """Return the actions (T, joints) that aim the drives at each frame of all motions."""
+        aims = torch.from_numpy(self.qpos[:, 7:] - self.default_pose).float() / units
+        return aims.clamp(-1, 1)
 
     def hold(self, index: int, units: Tensor) -> Tensor:
         """Return the action (joints,) that holds the mean pose of a motion."""
@@ -106,6 +115,11 @@ class References:
                 f"Clips need at least {window + 1} frames at the control rate; too short: "
                 f"{', '.join(short)}. Leave them out."
             )
+
+    def still(self, layout: Layout) -> Tensor:
+        """Return the observations of all frames with every velocity zero."""
+        parts = [at_rest(self.frames(layout, index)) for index in range(len(self.names))]
+        return torch.cat([clip_observations(part, layout) for part in parts])
 
     def digest(self) -> str:
         """Return the SHA-256 of all names and frames."""

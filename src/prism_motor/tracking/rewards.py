@@ -49,6 +49,8 @@ ACTION_CHANGE, SLIPPAGE = -0.002, -0.02
 class TrackingReward:
     """Compares robots with frames of clips; nothing depends on where in the world they are.
 
+    Frames are numbered through all clips, and then once more with every velocity zero.
+
     Args:
         references: The clips.
         layout: Which bodies are compared.
@@ -56,22 +58,25 @@ class TrackingReward:
 
     def __init__(self, references: References, layout: Layout) -> None:
         self._keep = slice(None) if layout.keep is None else layout.keep
-        self._qpos, self._qvel = references.qpos, references.qvel
+        self._qpos = np.concatenate([references.qpos] * 2)
+        self._qvel = np.concatenate([references.qvel, np.zeros_like(references.qvel)])
         parts = [self._local(motion.bodies) for motion in references.motions]
-        self._local_parts = [np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)]
+        moving = [np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)]
+        still = [*moving[:2], *(np.zeros_like(one) for one in moving[2:])]
+        self._wanted = [np.concatenate(pair, axis=-1) for pair in zip(moving, still, strict=True)]
 
     def __call__(self, step: TrackingStep, frames: Tensor) -> tuple[Tensor, Tensor]:
         """Return the rewards (N,), and which robots have lost their clip (N,).
 
         Args:
             step: What the robots do.
-            frames: The frame of all clips that each should be in (N,).
+            frames: Number of the frame that each should be in (N,).
         """
         chosen = frames.numpy()
         found = self._local(step.bodies)
         relative, vertical, velocity, turning = (
             np.square(one - wanted[..., chosen]).sum(axis=0)
-            for one, wanted in zip(found, self._local_parts, strict=True)
+            for one, wanted in zip(found, self._wanted, strict=True)
         )
         height = step.qpos[:, 2] - self._qpos[chosen, 2]
         errors = {

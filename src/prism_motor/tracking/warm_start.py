@@ -2,9 +2,9 @@
 
 Forward-backward learning needs far more updates than a laptop has before a whole humanoid keeps its
 balance. PPO with a tracking reward gets there in a few million samples, on the very actor that is
-trained afterwards: it acts on the same observations, under the latents of the clips. The backward
-map that makes those latents is only spread over its sphere before; it hardly moves afterwards.
-rsl_rl's PPO does the learning.
+trained afterwards: it acts on the same observations, under latents of clips and of poses at rest.
+The backward map that makes these latents is only spread over its sphere before; it hardly moves
+afterwards. rsl_rl's PPO does the learning.
 """
 
 from __future__ import annotations
@@ -75,13 +75,24 @@ class WarmStart:
         self._config, self._learner, self._env = config.warm_start, learner, env
         self._precision, self._device = config.precision, config.device
         self._window = config.latents.window
-        self._experts, self._references = experts, references
         self._reward = TrackingReward(references, env.layout)
-        lengths = references.lengths
-        self._last = torch.from_numpy(np.repeat(references.starts[1:] - 1, lengths))
+        # Frames are numbered through all clips, and then once more at rest: those are held. Which
+        # one follows each, and which is the last of its clip:
+        total, ends = len(references.qpos), references.starts[1:] - 1
+        self._total, self._starts = total, references.starts.tolist()
+        last = np.repeat(ends, references.lengths)
+        following = np.minimum(np.arange(total) + 1, last)
+        held = np.arange(total, 2 * total)
+        self._next = torch.from_numpy(np.concatenate([following, held]))
+        self._is_last = torch.from_numpy(np.concatenate([np.arange(total) == last, held < 0]))
+        units = torch.tensor(config.task.units)
+        still = references.still(env.layout).to(experts.observations)
+        self._goals = torch.cat([experts.observations, still])
+        self._aims = torch.cat([references.aims(units)[self._next[:total]], references.aims(units)])
+        self._at = env.frame.clone()
         self._prepared = False
-        self._latents = torch.zeros(0)
-        self._ppo = self._make_ppo(torch.tensor(config.task.units))
+        self._latents = torch.zeros(2 * total, config.networks.latent)
+        self._ppo = self._make_ppo(units)
 
     def update(self, timer: Any, remember: Any) -> dict[str, float]:
         """Collect samples, learn from them, and return the metrics.
@@ -93,10 +104,12 @@ class WarmStart:
         if not self._prepared:
             self.prepare()
         sums: dict[str, float] = defaultdict(float)
-        self._latents = self._clip_latents()
+        visited: list[Tensor] = []
+        self._latents = self._prompts()
         with torch.no_grad():
             seen = self._seen()
             for _ in range(self._config.steps):
+                visited.append(self._env.observations)
                 seen = self._step(seen, sums, timer, remember)
             self._ppo.compute_returns(seen)
         check("the return of the warm start", self._ppo.storage.returns)
@@ -105,6 +118,8 @@ class WarmStart:
         found.pop("symmetry", None)
         check_numbers("loss", found)
         check_weights(self.models())
+        # The statistics follow slowly, so that the learner finds those of its replay buffer.
+        self._learner.policy.normaliser.observe(torch.cat(visited).to(self._device))
         count = self._config.steps * self._env.envs
         return {
             "tracking_reward": sums["reward"] / count,
@@ -124,9 +139,9 @@ class WarmStart:
     def prepare(self) -> None:
         """Set the statistics, spread the backward map, and imitate drives that aim ahead."""
         policy, generator = self._learner.policy, self._learner.generator
-        seen = self._experts.observations
+        seen, wanted = self._goals, self._aims.to(self._device)
         with torch.no_grad():
-            policy.normaliser.start_from(seen)
+            policy.normaliser.start_from(seen[: self._total])
         goals = policy.layout.select(policy.normaliser(seen), GOAL_STREAMS)
         optimizer = torch.optim.Adam(policy.backward_map.parameters(), _CLONING_RATE)
         batch = min(256, len(goals))
@@ -134,8 +149,7 @@ class WarmStart:
             chosen = torch.randint(len(goals), (batch,), generator=generator, device=goals.device)
             loss = losses.orthonormality_loss(policy.backward_map(goals[chosen]))
             _descend(optimizer, loss)
-        latents, wanted = self._clip_latents(), self._experts.actions
-        assert wanted is not None
+        latents = self._prompts().to(self._device)
         optimizer = torch.optim.Adam(policy.actor.parameters(), _CLONING_RATE)
         for _ in range(self._config.cloning_steps):
             chosen = torch.randint(len(seen), (batch,), generator=generator, device=seen.device)
@@ -147,21 +161,19 @@ class WarmStart:
         self._prepared = True
 
     @torch.no_grad()
-    def _clip_latents(self) -> Tensor:
-        """Return the latent of every frame of all clips; the last frame has that before it."""
-        starts = self._references.starts
+    def _prompts(self) -> Tensor:
+        """Return the latent of every frame: what comes after it in its clip, or it at rest."""
+        policy = self._learner.policy
         parts = []
-        for first, end in pairwise(starts.tolist()):
-            codes = self._learner.policy.encode(self._experts.observations[first + 1 : end])
-            latents = following_latents(codes, self._window)
+        for first, end in pairwise(self._starts):
+            latents = following_latents(policy.encode(self._goals[first + 1 : end]), self._window)
             parts.append(torch.cat([latents, latents[-1:]]))
-        return torch.cat(parts)
+        return torch.cat([*parts, policy.encode(self._goals[self._total :])]).cpu()
 
     # --- PPO ---
 
     def _make_ppo(self, units: Tensor) -> PPO:
         config, env = self._config, self._env
-        self._latents = torch.zeros(len(self._last), self._learner.settings.networks.latent)
         observations = self._seen()
         groups = {"actor": ["policy"], "critic": ["critic"]}
         self._actor = actor = _FollowerModel(observations, groups, self._learner.policy.actor)
@@ -186,49 +198,44 @@ class WarmStart:
             device=self._device,
         )
 
-    def _frames(self) -> Tensor:
-        """Return the frame of its clip that every robot should be in now (N,)."""
-        return self._env.frame + self._env.clocks
-
     def _seen(self) -> TensorDict:
         """Return what the networks see: the actor its latent, the critic the frame to reach."""
-        policy, frames = self._learner.policy, self._frames()
-        device = self._device
+        policy, device = self._learner.policy, self._device
         observations = self._env.observations.to(device)
         normal = policy.normaliser(observations)
         layout = policy.layout
-        following = torch.minimum(frames + 1, self._last[frames])
-        wanted = layout.select(self._experts.observations[following.to(device)], GOAL_STREAMS)
+        wanted = layout.select(self._goals[self._next[self._at].to(device)], GOAL_STREAMS)
         parts = [
             layout.select(normal, ("state", "last_action")),
             normal[:, layout.columns["privileged"]],
             policy.normaliser(wanted, GOAL_STREAMS),
         ]
-        acting = [layout.select(normal, ACTOR_STREAMS), self._latents[frames].to(device)]
+        acting = [layout.select(normal, ACTOR_STREAMS), self._latents[self._at].to(device)]
         groups = {"policy": torch.cat(acting, dim=1), "critic": torch.cat(parts, dim=1)}
-        return TensorDict(groups, batch_size=[len(frames)], device=device)
+        return TensorDict(groups, batch_size=[len(normal)], device=device)
 
     def _step(self, seen: TensorDict, sums: dict[str, float], timer: Any, remember: Any) -> Any:
         """Let all robots act once."""
-        env, frames = self._env, self._frames()
-        before, latents = env.observations, self._latents[frames]
+        env = self._env
+        before, latents = env.observations, self._latents[self._at]
         physics = np.concatenate([env.engine.qpos, env.engine.qvel], axis=1)
         with timer("policy"):
             actions = self._ppo.act(seen).cpu()
         check("the action", actions)
-        following = frames + 1
+        following = self._next[self._at]
         found: dict[str, Tensor] = {}
 
         def judge(step: TrackingStep) -> Tensor:
             found["reward"], found["lost"] = self._reward(step, following)
-            found["over"] = following >= self._last[frames]
-            return found["lost"] | found["over"]
+            return found["lost"] | self._is_last[following]
 
         with timer("environment"):
             step = env.step(actions, judge)
         check_observations([("policy", env.observations)])
         check_rewards(found["reward"])
         lost = found["lost"]
+        self._at = following
+        self._begin(step.ends.nonzero()[:, 0])
         remember(
             observation=before, action=env.applied, latent=latents, auxiliary=step.terms,
             physics=torch.from_numpy(physics), ends=step.ends,
@@ -243,13 +250,19 @@ class WarmStart:
         sums["upright"] += step.upright.sum().item()
         return following_seen
 
+    def _begin(self, envs: Tensor) -> None:
+        """Let some robots follow their clip from the frame they begin in, or hold that frame."""
+        generator = self._learner.generator
+        draw = torch.rand(len(envs), generator=generator, device=generator.device).cpu()
+        self._at[envs] = self._env.frame[envs] + self._total * (draw < self._config.hold)
+
     # --- saving ---
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return (tensors, plain data) from which :meth:`restore` continues, without the actor."""
         saved = self._ppo.optimizer.state_dict()
         tensors = {f"critic.{k}": v for k, v in self._ppo.critic.state_dict().items()}
-        tensors["std"] = self._actor.std
+        tensors |= {"std": self._actor.std, "at": self._at}
         for index, entries in saved["state"].items():
             tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
         plain = {
@@ -263,6 +276,7 @@ class WarmStart:
         """Continue from a saved state."""
         self._ppo.critic.load_state_dict(select(tensors, "critic."))
         self._actor.std.data.copy_(tensors["std"])
+        self._at = tensors["at"].clone()
         entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
         for name, value in select(tensors, "optimizer.").items():
             index, key = name.split(".", 1)

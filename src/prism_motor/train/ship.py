@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -41,6 +42,9 @@ def ship(run: str | Path, name: str, parent: Path = SHIPPED) -> Path:
     target = parent / name
     with atomic_folder(target) as temporary:
         _write(source, (domain.weights, *domain.weights_extra), weights, temporary)
+        for companion in domain.companions:
+            if (source.path / companion).is_file():
+                shutil.copyfile(source.path / companion, temporary / companion)
         domain.load_policy(temporary)
         if hash_weights(Run.open(temporary).weights(domain.weights)) != weights:
             raise RunError(f"The weights of {source.path} changed in the copy; nothing is kept.")

@@ -1,4 +1,4 @@
-"""The viewer: a session in real time, with its image and controls in the browser."""
+"""The viewer: a show in real time, with its image and controls in the browser."""
 
 from __future__ import annotations
 
@@ -8,26 +8,16 @@ import io
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import torch
 import viser
 
 from prism_motor._checks import InputError
-from prism_motor._figures import INK
 from prism_motor.viewer.door import Door
 from prism_motor.viewer.messages import admit
-from prism_motor.viewer.panel import Controls, Panel
-from prism_motor.viewer.readings import FAINT, FiringPlots, VelocityPlots
-from prism_motor.viewer.scene import RobotScene
-from prism_motor.viewer.shapes import rgb
-from prism_motor.viewer.walker import BLUE, Walker
-
-if TYPE_CHECKING:
-    from prism_motor.analysis.live import TopInteractions
-    from prism_motor.viewer.session import Session
+from prism_motor.viewer.shapes import BLUE, rgb
 
 _FRAME = 1 / 50
 """Shortest time between images, s."""
@@ -39,31 +29,62 @@ _LATE = 0.1
 """Largest delay that is caught up on, s; time beyond it is lost, so slow machines stay usable."""
 
 
+class Show(Protocol):
+    """What an app serves: a simulation with its picture and controls.
+
+    Everything but :meth:`open` happens in the thread that runs the app.
+    """
+
+    @property
+    def paused(self) -> bool:
+        """Whether time stands still."""
+        ...
+
+    @property
+    def speed(self) -> float:
+        """Simulated seconds per second."""
+        ...
+
+    def open(self, server: viser.ViserServer) -> None:
+        """Set up scene and controls."""
+        ...
+
+    def apply(self) -> bool:
+        """Apply the user's input; return whether there was any."""
+        ...
+
+    def advance(self, seconds: float) -> None:
+        """Simulate."""
+        ...
+
+    def draw(self) -> None:
+        """Show the current image."""
+        ...
+
+    def report(self, pace: str) -> None:
+        """Show the current numbers, and how fast time goes."""
+        ...
+
+    def close(self) -> None:
+        """Release all resources."""
+        ...
+
+
 class App:
-    """Serves a session to browsers.
+    """Serves a show to browsers.
 
     Args:
-        session: What is shown.
-        tops: The products to show per walker; ``None`` for policies without any.
+        show: What is shown.
         host: Address to listen on.
         port: Port to listen on; if it is taken, the next free one is used.
-        primitives: Draw simple shapes even where a package with meshes is installed.
 
     Attributes:
         url: The address to open; it carries the token without which nobody gets in.
         public_url: The same for other machines; ``None`` if they cannot reach the server.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        tops: Sequence[TopInteractions | None],
-        *,
-        host: str = "127.0.0.1",
-        port: int = 8080,
-        primitives: bool = False,
-    ) -> None:
-        self.session = session
+    def __init__(self, show: Show, *, host: str = "127.0.0.1", port: int = 8080) -> None:
+        self.show = show
         self._inputs: Mapping[str, Any] = {}
         door = Door(host, lambda raw: admit(raw, self._inputs.get))
         with _silence(), door.guarding():
@@ -71,24 +92,16 @@ class App:
         self._inputs = self.server.gui._gui_input_handle_from_uuid
         self.port = self.server.get_port()
         self.url, self.public_url = door.url(self.port), door.public_url(self.port)
-        self.scene = RobotScene(self.server, session, primitives=primitives)
         gui = self.server.gui
         gui.set_panel_label("PRISM")
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=rgb(BLUE))
-        self.panel = Panel(gui, session)
+        show.open(self.server)
         gui.main_panel.dock_right()
-        readings = gui.add_panel()
-        with readings.add_tab("Live"):
-            self._velocity = VelocityPlots(gui, session)
-            self._firing = FiringPlots(gui, session, tops)
-        readings.dock_left()
-        readings.set_width(330)
-        self._controls = self.panel.read()
         self._stopped, self._running = threading.Event(), threading.Lock()
         self.pace = 1.0
 
     def run(self, seconds: float | None = None) -> None:
-        """Run the session in real time.
+        """Run the show in real time.
 
         Args:
             seconds: How long; default: until :meth:`stop`.
@@ -104,13 +117,13 @@ class App:
             now = time.perf_counter()
             if seconds is not None and now - start >= seconds:
                 break
-            changed = self._apply(self.panel.read())
-            if not self._controls.paused:
+            changed = self.show.apply()
+            if not self.show.paused:
                 self._advance(now - last)
                 changed = True
             last = now
             if frame.due(now, changed):
-                self.scene.draw()
+                self.show.draw()
             if plot.due(now, changed):
                 self._report()
             time.sleep(max(0.001, frame.next - time.perf_counter()))
@@ -120,39 +133,15 @@ class App:
         self._stopped.set()
         with self._running, _silence():
             self.server.stop()
-
-    def _apply(self, controls: Controls) -> bool:
-        """Apply the user's input; return whether there was any."""
-        session, before = self.session, self._controls
-        clicks = self.panel.take_clicks()
-        if controls == before and not clicks:
-            return False
-        self._controls = controls
-        if controls.shown != session.shown:
-            session.show(*controls.shown)
-        if controls.command != session.command:
-            session.tell(controls.command)
-        if (controls.friction, controls.payload) != (before.friction, before.payload):
-            session.change(friction=controls.friction, payload=controls.payload)
-        self.scene.follow = controls.follow
-        for click in clicks:
-            click(session)
-        return True
+            self.show.close()
 
     def _advance(self, elapsed: float) -> None:
-        wanted = min(elapsed, _LATE) * self._controls.speed
-        self.session.advance(wanted)
+        wanted = min(elapsed, _LATE) * self.show.speed
+        self.show.advance(wanted)
         self.pace += 0.05 * (wanted / max(elapsed, 1e-6) - self.pace)
 
     def _report(self) -> None:
-        self._velocity.draw()
-        self._firing.draw()
-        pace = "paused" if self._controls.paused else f"{self.pace:.1f} × real time"
-        lines = "".join(map(_status, self.session.walking))
-        self.panel.status.content = (
-            f'<div style="padding:2px 12px;font-size:12px;color:{INK}">{lines}'
-            f'<div style="color:{FAINT}">{pace}</div></div>'
-        )
+        self.show.report("paused" if self.show.paused else f"{self.pace:.1f} × real time")
 
 
 def find_port(host: str, port: int) -> int:
@@ -205,14 +194,3 @@ class _Timer:
         due, self._changed = self._changed, False
         self.next = max(self.next + self.period, now)
         return due
-
-
-def _status(walker: Walker) -> str:
-    """Return one line per walker: its state, its falls, and the outcome of the last push."""
-    state = "walking" if walker.lying is None else "<b>fallen</b>, will stand up in a moment"
-    falls = f", fallen {walker.falls} ×" if walker.falls else ""
-    push = f"<br>{walker.pushed}" if walker.pushed else ""
-    return (
-        f'<div><b style="color:{walker.colour}">{escape(walker.name)}</b>: '
-        f"{state}{falls}{push}</div>"
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,15 @@ from prism_motor.sim.scene import import_mujoco
 _SEEN = 2
 """Geoms up to this group are drawn, as in MuJoCo's own viewer."""
 
+_PUFFED = 0.004
+"""How much further out the surface of a translucent robot is, m."""
+
 Rgb = tuple[int, int, int]
+
+BLUE = "#1a6bb8"
+"""Default colour of a policy."""
+ACCENT: Rgb = (26, 107, 184)
+"""Colour in the robots' models that is replaced by the policy's colour."""
 
 
 def rgb(colour: str) -> Rgb:
@@ -31,12 +40,15 @@ def linear(colour: Rgb) -> list[float]:
     return light.tolist()
 
 
-def body_meshes(model: Any, repaint: dict[Rgb, Rgb]) -> dict[int, bytes]:
+def body_meshes(
+    model: Any, repaint: Mapping[Rgb, Rgb] | Rgb, opacity: float = 1.0
+) -> dict[int, bytes]:
     """Return one glTF file per visible body, in the body's frame.
 
     Args:
         model: The compiled ``mjModel``; planes are left out.
-        repaint: Colours to replace.
+        repaint: Colours to replace, or one colour for everything.
+        opacity: 1: solid.
     """
     plane = import_mujoco().mjtGeom.mjGEOM_PLANE.value
     scenes: dict[int, trimesh.Scene] = {}
@@ -45,7 +57,10 @@ def body_meshes(model: Any, repaint: dict[Rgb, Rgb]) -> dict[int, bytes]:
             continue
         mesh = geom_mesh(model, geom)
         colour = geom_colour(model, geom)
-        mesh.visual = TextureVisuals(material=_material(repaint.get(colour, colour)))
+        if opacity < 1:  # surfaces of a solid robot in the same place would flicker through
+            mesh.vertices = mesh.vertices + _PUFFED * mesh.vertex_normals
+        painted = repaint.get(colour, colour) if isinstance(repaint, Mapping) else repaint
+        mesh.visual = TextureVisuals(material=_material(painted, opacity))
         scenes.setdefault(int(model.geom_bodyid[geom]), trimesh.Scene()).add_geometry(mesh)
     return {body: export_glb(scene, include_normals=True) for body, scene in scenes.items()}
 
@@ -100,8 +115,11 @@ def _transform(position: np.ndarray, quaternion: np.ndarray) -> np.ndarray:
     return matrix
 
 
-def _material(colour: Rgb) -> PBRMaterial:
+def _material(colour: Rgb, opacity: float) -> PBRMaterial:
     """Return a matte plastic."""
     return PBRMaterial(
-        baseColorFactor=[*linear(colour), 1.0], metallicFactor=0.05, roughnessFactor=0.55
+        baseColorFactor=[*linear(colour), opacity],
+        metallicFactor=0.05,
+        roughnessFactor=0.55,
+        alphaMode="BLEND" if opacity < 1 else None,
     )

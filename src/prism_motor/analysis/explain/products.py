@@ -263,7 +263,7 @@ class ResidualProducts(WalkingProducts):
         """Return the gates, if there are any."""
         if self._gate is None or self.encoder.gate_init is None:
             return None
-        return self._gate, self.encoder.gate_init
+        return self._gate.cpu(), self.encoder.gate_init
 
 
 def products_of(policy: WalkingPolicy) -> WalkingProducts:

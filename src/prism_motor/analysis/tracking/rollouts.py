@@ -15,7 +15,7 @@ from prism_motor.tracking.evaluation import (
     Piece,
     TrackedPiece,
     act_in_blocks,
-    policy_latents,
+    prompt_clips,
     track,
 )
 from prism_motor.tracking.references import References, load_references
@@ -81,7 +81,7 @@ def follow(
         report: Called after every control step.
     """
     policy = loaded.policy
-    table = policy_latents(policy, references, window=1)
+    table = prompt_clips(policy, references, window=1)
     device = table.device
     seen: list[tuple[Tensor, Tensor]] = []
 

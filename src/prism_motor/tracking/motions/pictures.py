@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 VIDEO_RATE = 25.0
 """Frames per second of a video."""
 
+_SHADOWS = 0.6
+"""How far shadows reach, in sizes of the model; a camera farther away sees stripes beyond."""
+
 
 @dataclass(frozen=True)
 class PictureConfig(Checked, section="--"):
@@ -60,7 +63,7 @@ def check_picture(file: Path) -> None:
 def draw_clip(clip: Clip, config: PictureConfig) -> tuple[Iterator[np.ndarray], int]:
     """Return the pictures of a clip for a video, and how many there are."""
     motion = make_motion(clip, VIDEO_RATE)
-    return _draw(motion.qpos, config), len(motion)
+    return draw_states(motion.qpos, config), len(motion)
 
 
 def write_picture(file: Path, clip: Clip, config: PictureConfig) -> None:
@@ -70,15 +73,41 @@ def write_picture(file: Path, clip: Clip, config: PictureConfig) -> None:
     except ImportError as error:
         raise missing_extra("Pictures", "video", error) from error
     moments = np.linspace(0, len(clip) - 1, config.moments).round().astype(int)
-    sheet = np.concatenate(list(_draw(clip.qpos[moments], config)), axis=1)
+    sheet = np.concatenate(list(draw_states(clip.qpos[moments], config)), axis=1)
     with atomic_file(file) as out:
         Image.fromarray(sheet).save(out, format="PNG")
 
 
-def _draw(states: np.ndarray, config: PictureConfig) -> Iterator[np.ndarray]:
+def draw_states(
+    states: np.ndarray,
+    config: PictureConfig,
+    ghosts: np.ndarray | None = None,
+    *,
+    aside: float = 0.0,
+) -> Iterator[np.ndarray]:
+    """Draw the robot in states (T, 36), one picture each.
+
+    Args:
+        states: The states.
+        config: What pictures look like.
+        ghosts: As many states of a translucent second robot.
+        aside: How far to the left of its own place the second robot is drawn, m.
+    """
     robot = make_robot(ROBOT)
     model = picture_model(robot, primitives=config.primitives)
     size = {"width": config.width, "height": config.height}
-    with Renderer(model, robot, **size, azimuth=config.azimuth) as renderer:
-        for state in states:
-            yield renderer.draw(state)
+    angle = np.radians(config.azimuth)
+    left = aside * np.array([-np.sin(angle), np.cos(angle)])
+    zoom = 1 / (1 + 0.25 * aside)
+    if ghosts is not None:
+        model.vis.map.shadowclip = _SHADOWS
+    with Renderer(model, robot, **size, azimuth=config.azimuth, zoom=zoom) as renderer:
+        for index, state in enumerate(states):
+            middle = state[:2] if ghosts is None else state[:2] + left / 2
+            if index == 0:
+                renderer.look_at(middle)
+            ghost = None
+            if ghosts is not None:
+                ghost = ghosts[index].copy()
+                ghost[:2] += left
+            yield renderer.draw(state, ghost, middle)

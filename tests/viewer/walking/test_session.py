@@ -7,9 +7,10 @@ import torch
 
 from prism_motor.analysis.live import TopInteractions
 from prism_motor.locomotion.tasks import TASKS
-from prism_motor.viewer.loading import load_walkers
-from prism_motor.viewer.session import Session
-from prism_motor.viewer.walker import LYING, SURVIVED, Walker
+from prism_motor.viewer.pushes import SURVIVED
+from prism_motor.viewer.walking.loading import load_walkers
+from prism_motor.viewer.walking.session import Session
+from prism_motor.viewer.walking.walker import LYING, Walker
 
 MLP, GATED = 0, 1
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,45 +17,16 @@ from prism_motor.locomotion.evaluation import ActionFunction, check_actions
 from prism_motor.locomotion.state import has_fallen
 from prism_motor.locomotion.task import TaskConfig, TerminationConfig
 from prism_motor.sim.engine import Dynamics
+from prism_motor.viewer.pushes import Push, added_velocity
+from prism_motor.viewer.robots import between_poses
+from prism_motor.viewer.shapes import BLUE
 
 REMEMBERED = 10.0
 """Length of the trace of commands and velocities, s."""
-BLUE = "#1a6bb8"
-"""Default colour of a policy."""
 LYING = 1.5
 """How long a fallen robot is left lying, s."""
-SURVIVED = 3.0
-"""A robot that stands this long after a push has survived it, s."""
-
-DIRECTIONS = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
-"""Where a push sends the robot, in its own axes."""
-
 # The walker decides what happens after a fall, and its episode never ends.
 _ENDLESS = TerminationConfig(duration=1e9, base_force=1e9, roll=None, pitch=None, height=None)
-
-
-@dataclass
-class Push:
-    """A push and its outcome."""
-
-    direction: str
-    """One of :data:`DIRECTIONS`."""
-    speed: float
-    """Velocity that it added, m/s."""
-    time: float
-    """When, on the walker's clock, s."""
-    fell_after: float | None = None
-    """Time to the fall, s; ``None`` if there was none."""
-    survived: bool = False
-    """Whether the robot was still standing :data:`SURVIVED` seconds later."""
-
-    def __str__(self) -> str:
-        outcome = "…"
-        if self.fell_after is not None:
-            outcome = f"fell after {self.fell_after:.1f} s"
-        elif self.survived:
-            outcome = "survived"
-        return f"push {self.direction} {self.speed:.2f} m/s: {outcome}"
 
 
 class Walker:
@@ -155,11 +125,8 @@ class Walker:
         elif bool(has_fallen(self.env.state, self.task.terminations)[0]):
             self.lying = 0.0
             self.falls += 1
-        push = self.pushed
-        if push is not None and push.fell_after is None and not push.survived:
-            if self.lying is not None:
-                push.fell_after = self.time - push.time
-            push.survived = self.time - push.time >= SURVIVED
+        if self.pushed is not None:
+            self.pushed.judge(self.time, self.lying is not None)
         if not np.isfinite(self.env.engine.qpos).all():
             self._stand_up()
 
@@ -185,12 +152,7 @@ class Walker:
     def pose(self, time: float) -> np.ndarray:
         """Return ``qpos`` at a time within the last control step."""
         share = min(1.0, max(0.0, 1 - (self.time - time) / self.control_dt))
-        before, after = self._before, self.qpos
-        if np.dot(before[3:7], after[3:7]) < 0:  # the same rotation, the short way round
-            after[3:7] *= -1
-        pose = before + share * (after - before)
-        pose[3:7] /= np.linalg.norm(pose[3:7])
-        return pose
+        return between_poses(self._before, self.qpos, share)
 
     @property
     def command(self) -> np.ndarray:
@@ -221,10 +183,6 @@ class Walker:
     def push(self, direction: str, speed: float) -> None:
         """Add a velocity (m/s) to the whole robot, in its own axes."""
         engine = self.env.engine
-        yaw = float(self.env.state.euler[0, 2])
-        x, y = DIRECTIONS[direction]
-        added = speed * np.array(
-            [x * math.cos(yaw) - y * math.sin(yaw), x * math.sin(yaw) + y * math.cos(yaw)]
-        )
+        added = added_velocity(direction, speed, float(self.env.state.euler[0, 2]))
         engine.push(np.arange(1), engine.qvel[:, :2] + added, engine.qvel[:, 3:6])
         self.pushed = Push(direction, speed, self.time)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from prism_motor._checks import InputError
 
 if TYPE_CHECKING:
-    from prism_motor.viewer.walker import Walker
+    from prism_motor.viewer.walking.walker import Walker
 
 Command = tuple[float, float, float]
 """Forward and sideways velocity (m/s) and yaw rate (rad/s)."""
@@ -84,7 +84,7 @@ class Session:
             walker.change(friction=friction, payload=payload)
 
     def push(self, direction: str, speed: float) -> None:
-        """Push all walkers alike; see :meth:`prism_motor.viewer.walker.Walker.push`."""
+        """Push all walkers alike; see :meth:`prism_motor.viewer.walking.walker.Walker.push`."""
         for walker in self.walking:
             walker.push(direction, speed)
 

@@ -12,11 +12,11 @@ import viser
 from viser import uplot
 
 from prism_motor._figures import INK
-from prism_motor.viewer.walker import REMEMBERED, Walker
+from prism_motor.viewer.walking.walker import REMEMBERED, Walker
 
 if TYPE_CHECKING:
     from prism_motor.analysis.live import TopInteractions
-    from prism_motor.viewer.session import Session
+    from prism_motor.viewer.walking.session import Session
 
 _AXES = (("forward", "m/s"), ("left", "m/s"), ("turn", "rad/s"))
 _POINTS = 200

@@ -14,7 +14,7 @@ from prism_motor.arms import arm_colours
 from prism_motor.locomotion.domain import LOCOMOTION
 from prism_motor.locomotion.policy import WalkingPolicy
 from prism_motor.locomotion.task import TaskConfig
-from prism_motor.viewer.walker import Walker
+from prism_motor.viewer.walking.walker import Walker
 
 _PRODUCTS = 6
 """Products shown per policy."""

@@ -1,0 +1,28 @@
+"""The parts of :mod:`runner`, which are copied with it; they import nothing from prism.
+
+============ ======================================================================
+rules        what one value may be, and how others are refused
+contracts    every field of the contracts of both kinds
+networks     ONNX files
+clips        latents and what is to be tracked
+files        an export: files that belong together
+control      measurements, limits, watchdog, the safe posture
+simulation   MuJoCo in the robot's place
+walking      from commands to joint targets
+tracking     from latents to joint targets
+============ ======================================================================
+"""
+
+from . import clips, contracts, control, files, networks, rules, simulation, tracking, walking
+
+__all__ = [
+    "clips",
+    "contracts",
+    "control",
+    "files",
+    "networks",
+    "rules",
+    "simulation",
+    "tracking",
+    "walking",
+]

@@ -1,0 +1,1 @@
+"""Tracking policies, live: prompted, pushed and loaded."""
