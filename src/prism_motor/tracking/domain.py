@@ -87,6 +87,8 @@ class TrackingDomain(Domain):
     def task_name(self, config: TrackingConfig) -> str:
         """Name the robot and how many clips it learns."""
         clips = config.task.clips
+        if len(clips) == 1:  # a clip, or a folder of them
+            return f"{config.preset}, {Path(clips[0]).stem}"
         return f"{config.preset}, {count(len(clips), 'clip') if clips else 'all shipped clips'}"
 
     def summary(self, trainer: Trainer) -> str:
