@@ -417,6 +417,15 @@ class Domain(ABC):
             raise InputError(f"Policies of {self.name} stay on the CPU: give --device cpu.")
         return policy.to(chosen)
 
+    def place_subject(
+        self, run: str | Path, step: int | None = None, device: str | None = None
+    ) -> Any:
+        """Load a policy for a study, on a device: with its ``config``, ``step`` and ``network``.
+
+        By default that is the policy itself, which may call its network ``actor``.
+        """
+        return self.place_policy(run, step, device)
+
     def check_evaluation(self, config: Any, evaluation: Any) -> None:
         """Raise unless a policy with these settings can be evaluated this way."""
         for condition in evaluation.conditions:

@@ -1,4 +1,4 @@
-"""Reports of tracking: motions, no policy, the mean of conditions; upright beside EMD."""
+"""Reports of tracking: motions, what needs no policy, means of conditions, upright by EMD."""
 
 import json
 

@@ -174,8 +174,6 @@ def test_eval_takes_the_name_and_writes_into_the_copy(case, package, capsys):
 
 @pytest.mark.slow
 def test_export_and_video_take_the_name_and_write_into_the_copy(case, package):
-    if case.name == "tracking":
-        pytest.skip("policies of tracking have an export of their own")
     before = contents(package)
     main(["export", "tiny"])
     if case.name == "manipulation":

@@ -6,14 +6,14 @@ Samples are matched: the same robots at the same control steps under every condi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from prism_motor._checks import InputError
+from prism_motor._checks import InputError, check_choice
 from prism_motor._figures import BLUE, GREEN, GREY, INK, ORANGE, PINK, new_figure
 from prism_motor._ranges import Seed, Threads, between
 from prism_motor.analysis.embed_samples import (
@@ -29,7 +29,7 @@ from prism_motor.analysis.embed_samples import (
 from prism_motor.analysis.recording import record
 from prism_motor.analysis.study import Finding, Report, ResultTable, Study, StudyConfig, silent
 from prism_motor.analysis.subjects import Subject
-from prism_motor.locomotion.conditions import find_condition
+from prism_motor.locomotion.conditions import CONDITIONS, find_condition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,17 +82,22 @@ class EmbedConfig(StudyConfig, section="embed"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for condition in self.conditions:
-            find_condition(condition)
-        if len(set(self.conditions)) < max(2, len(self.conditions)):
-            raise InputError(
-                f"Give at least two conditions, each only once; got {', '.join(self.conditions)}."
-            )
-        if self.samples * len(self.conditions) <= 3 * PERPLEXITY:
-            raise InputError(
-                f"embed: {self.samples} samples per condition are too few for a perplexity of "
-                f"{PERPLEXITY:g}; give at least 20."
-            )
+        check_conditions(self.conditions, CONDITIONS, self.samples)
+
+
+def check_conditions(conditions: Sequence[str], known: Iterable[str], samples: int) -> None:
+    """Raise unless conditions can be told apart on this many samples of each."""
+    for condition in conditions:
+        check_choice("condition", condition, known)
+    if len(set(conditions)) < max(2, len(conditions)):
+        raise InputError(
+            f"Give at least two conditions, each only once; got {', '.join(conditions)}."
+        )
+    if samples * len(conditions) <= 3 * PERPLEXITY:
+        raise InputError(
+            f"embed: {samples} samples per condition are too few for a perplexity of "
+            f"{PERPLEXITY:g}; give at least 20."
+        )
 
 
 @dataclass(frozen=True)
@@ -216,7 +221,8 @@ def _range(values: Sequence[float]) -> str:
     return f"{mean:.1f} ({low:.1f} to {high:.1f})"
 
 
-def _record(embedding: Embedding) -> dict[str, Any]:
+def record_embedding(embedding: Embedding) -> dict[str, Any]:
+    """Return an embedding as plain data."""
     return {
         **embedding.subject.about,
         "feature": embedding.feature,
@@ -300,7 +306,7 @@ def _run(subjects: Sequence[Subject], config: EmbedConfig, report: Report) -> Fi
         tables={"": make_table(found)},
         data={
             "chance": 1 / len(config.conditions),
-            "policies": [_record(embedding) for embedding in found],
+            "policies": [record_embedding(embedding) for embedding in found],
         },
         figures={"embed": lambda: draw_embeddings(found, config.conditions)},
         left_out=left_out,

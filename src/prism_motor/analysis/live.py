@@ -15,7 +15,7 @@ from torch import Tensor
 
 from prism_motor._checks import check_size
 from prism_motor.analysis.explain.names import branch_forms, name_inputs, name_products
-from prism_motor.analysis.explain.products import Products, products_of
+from prism_motor.analysis.explain.products import Products, WalkingProducts, products_of
 from prism_motor.analysis.explain.removals import remove_each
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class TopInteractions:
         return list(zip(self.names, (sign * distance).tolist(), strict=True))
 
 
-def _typical(products: Products, observations: Tensor | None) -> tuple[Tensor, Tensor]:
+def _typical(products: WalkingProducts, observations: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return mean and standard deviation of every input, measured or from the normaliser."""
     if observations is not None:
         return observations.mean(0), observations.std(0)

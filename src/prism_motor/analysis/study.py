@@ -130,7 +130,7 @@ _ROOM = "prism_motor.analysis"
 STUDIES: dict[str, StudyCommand] = {
     "explain": StudyCommand(
         "Show which products of inputs a policy learned and what happens without them.",
-        (f"{_ROOM}.explain.study:EXPLAIN",),
+        (f"{_ROOM}.explain.study:EXPLAIN", f"{_ROOM}.tracking.explain:EXPLAIN_TRACKING"),
     ),
     "traces": StudyCommand(
         "Trace commands, velocities, power, slip, impulse and contact power of several policies.",
@@ -138,7 +138,7 @@ STUDIES: dict[str, StudyCommand] = {
     ),
     "embed": StudyCommand(
         "Embed features under different dynamics and measure how well these can be separated.",
-        (f"{_ROOM}.embed:EMBED",),
+        (f"{_ROOM}.embed:EMBED", f"{_ROOM}.tracking.embed:EMBED_TRACKING"),
     ),
     "probe": StudyCommand(
         "Probe frozen features for the mechanics of the next control steps.",

@@ -89,7 +89,7 @@ def load_subjects(
     left_out: list[str] = []
     for path in paths:
         try:
-            policy = DOMAINS[domain].place_policy(path, checkpoint, device)
+            policy = DOMAINS[domain].place_subject(path, checkpoint, device)
         except (RunError, InputError) as error:
             left_out.append(f"{path} is left out: {error}")
         else:

@@ -198,8 +198,8 @@ class LearnerConfig(Checked, section="learner"):
     left them."""
     learning_rate: _Rate = 3e-4
     """Learning rate of actor, forward map and critics."""
-    backward_rate: _Rate = 1e-5
-    """Learning rate of the backward map."""
+    backward_rate: Annotated[float, between(0, 1)] = 1e-5
+    """Learning rate of the backward map; 0: latents keep the meaning of the warm start."""
     forward_tau: Annotated[float, above(0, 1)] = 0.01
     """Share of the networks that enters the targets of forward and backward map per update."""
     critic_tau: Annotated[float, above(0, 1)] = 0.005

@@ -23,6 +23,7 @@ from prism_motor.tracking.video import TrackingFilm, TrackingVideo, film_clips, 
 if TYPE_CHECKING:
     from prism_motor.runs import Run
     from prism_motor.tracking.evaluation import Piece
+    from prism_motor.tracking.loading import LoadedPolicy
     from prism_motor.tracking.policy import TrackingPolicy
     from prism_motor.tracking.task import TrackingTask
     from prism_motor.train.distributed import Rank
@@ -86,6 +87,8 @@ class TrackingDomain(Domain):
     def task_name(self, config: TrackingConfig) -> str:
         """Name the robot and how many clips it learns."""
         clips = config.task.clips
+        if len(clips) == 1:  # a clip, or a folder of them
+            return f"{config.preset}, {Path(clips[0]).stem}"
         return f"{config.preset}, {count(len(clips), 'clip') if clips else 'all shipped clips'}"
 
     def summary(self, trainer: Trainer) -> str:
@@ -132,6 +135,15 @@ class TrackingDomain(Domain):
         from prism_motor.tracking.loading import load_policy
 
         return load_policy(run, step).policy
+
+    def place_subject(
+        self, run: str | Path, step: int | None = None, device: str | None = None
+    ) -> LoadedPolicy:
+        """Load a policy with its settings."""
+        from prism_motor.tracking.loading import load_policy
+
+        loaded = load_policy(run, step)
+        return replace(loaded, policy=self.place_policy(run, loaded.step, device))
 
     def check_evaluation(self, config: Any, evaluation: Any) -> None:
         """Raise if a clip cannot be read."""

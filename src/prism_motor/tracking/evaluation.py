@@ -152,14 +152,18 @@ def policy_controller(policy: TrackingPolicy, references: References, window: in
     device = table.device
 
     def control(observations: Tensor, frames: Tensor) -> Tensor:
-        seen, latents = observations.to(device), table[frames.to(device)]
-        actions = [
-            policy(_fill(one), _fill(other))[: len(one)]
-            for one, other in zip(seen.split(_ROWS), latents.split(_ROWS), strict=True)
-        ]
-        return torch.cat(actions).to(observations.device)
+        found = act_in_blocks(policy, observations.to(device), table[frames.to(device)])
+        return found.to(observations.device)
 
     return control
+
+
+def act_in_blocks(
+    act: Callable[[Tensor, Tensor], Tensor], observations: Tensor, latents: Tensor
+) -> Tensor:
+    """Return the actions of all robots, from passes that always have the same number of rows."""
+    blocks = zip(observations.split(_ROWS), latents.split(_ROWS), strict=True)
+    return torch.cat([act(_fill(one), _fill(other))[: len(one)] for one, other in blocks])
 
 
 def _fill(rows: Tensor) -> Tensor:

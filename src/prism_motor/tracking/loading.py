@@ -23,6 +23,11 @@ class LoadedPolicy:
     step: int
     """After how many updates."""
 
+    @property
+    def network(self) -> TrackingPolicy:
+        """What is deployed, under the name that studies know it by."""
+        return self.policy
+
 
 def load_policy(path: str | Path, step: int | None = None) -> LoadedPolicy:
     """Load a policy from a run folder.

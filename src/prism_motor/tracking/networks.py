@@ -220,11 +220,18 @@ class TrackingActor(nn.Module):
 
     def forward(self, observations: Tensor, latents: Tensor) -> Tensor:
         """Return the mean action."""
-        return torch.tanh(self.head(self.trunk(self.features(observations, latents))))
+        return self.act(self.features(observations, latents))
 
     def features(self, observations: Tensor, latents: Tensor) -> Tensor:
         """Return both embeddings (N, width): the features behind the filter."""
-        seen = self.inputs(observations)
+        return self.join(self.inputs(observations), latents)
+
+    def act(self, features: Tensor) -> Tensor:
+        """Return the mean action of both embeddings."""
+        return torch.tanh(self.head(self.trunk(features)))
+
+    def join(self, seen: Tensor, latents: Tensor) -> Tensor:
+        """Return both embeddings of its streams (N, width), the history filtered, and a latent."""
         with_latent = self.embed_latent(torch.cat([seen, latents], dim=1))
         return torch.cat([self.embed(seen), with_latent], dim=1)
 

@@ -99,7 +99,7 @@ _LAPTOP = TrackingPreset(
             actor_delay=2_000,
             gamma=0.97,
             # Latents and what the actor sees keep the meaning that the warm start gave them.
-            backward_rate=1e-5,
+            backward_rate=0.0,
             statistics=0.0,
         ),
         replay=ReplayConfig(rows=1000, segment_rows=100),

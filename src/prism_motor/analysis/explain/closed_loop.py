@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from prism_motor._checks import InputError
-from prism_motor.analysis.explain.products import Parts, Products
+from prism_motor.analysis.explain.products import Parts, Products, WalkingProducts
 from prism_motor.analysis.study import Report, silent
 from prism_motor.locomotion.evaluation import Protocol, WalkingEpisode, evaluate
 from prism_motor.statistics import Interval, wilson
@@ -92,7 +92,7 @@ def _fit(inputs: Tensor, outputs: Tensor) -> list[tuple[Tensor, Tensor]]:
 
 def walk(
     policy: WalkingPolicy,
-    products: Products,
+    products: WalkingProducts,
     variant: Variant,
     *,
     condition: str,

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+    from torch import Tensor
 
     from prism_motor.analysis.explain.explanation import Explanation
+    from prism_motor.analysis.explain.removals import RemovalCurve
 
 _FEET = (BLUE, ORANGE, GREEN, PINK)
 
@@ -146,19 +148,17 @@ def _foot_name(body: str) -> str:
     return " ".join(sides) or body
 
 
-def draw_curve(explanation: Explanation) -> Figure:
+def draw_curve(curve: RemovalCurve, gates: tuple[Tensor, float] | None) -> Figure:
     """Draw how the target moves as products are removed, and where the gates went."""
-    gated = explanation.gates is not None
-    figure = new_figure(10.4 if gated else 5.6, 3.9)
-    axes = figure.subplots(1, 2 if gated else 1, squeeze=False)[0]
-    _draw_removal(axes[0], explanation)
-    if gated:
-        _draw_gates(axes[1], explanation)
+    figure = new_figure(5.6 if gates is None else 10.4, 3.9)
+    axes = figure.subplots(1, 1 if gates is None else 2, squeeze=False)[0]
+    _draw_removal(axes[0], curve)
+    if gates is not None:
+        _draw_gates(axes[1], gates)
     return figure
 
 
-def _draw_removal(axis: Axes, explanation: Explanation) -> None:
-    curve = explanation.curve
+def _draw_removal(axis: Axes, curve: RemovalCurve) -> None:
     mrad = {name: 1000 * np.array(getattr(curve, name)) for name in vars(curve)}
     counts = np.array(curve.counts)
     axis.fill_between(
@@ -185,11 +185,10 @@ def _draw_removal(axis: Axes, explanation: Explanation) -> None:
     axis.legend(frameon=False, fontsize=8.5, loc="upper left")
 
 
-def _draw_gates(axis: Axes, explanation: Explanation) -> None:
+def _draw_gates(axis: Axes, found: tuple[Tensor, float]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    assert explanation.gates is not None
-    gates, start = explanation.gates
+    gates, start = found
     limit = max(1.05 * float(gates.abs().max()), 2 * abs(start))
     bins = np.linspace(-limit, limit, 41).tolist()
     names = [f"degree {k}" for k in range(2, len(gates) + 2)]

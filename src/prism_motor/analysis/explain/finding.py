@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from prism_motor.analysis.study import Finding, ResultTable
 
 if TYPE_CHECKING:
     from prism_motor.analysis.explain.closed_loop import WalkSummary
-    from prism_motor.analysis.explain.explanation import Explanation
+    from prism_motor.analysis.explain.explanation import Explanation, ProductEffect
 
 _COLUMNS = (
     "learned product",
@@ -30,24 +31,24 @@ _COLUMNS = (
 
 def make_finding(explanation: Explanation) -> Finding:
     """Return everything that is shown and stored about an explanation."""
-    tables = {"": product_table(explanation)}
+    tables = {"": product_table(explanation.products, explanation.config.top)}
     if explanation.closed_loop is not None:
         tables["closed_loop"] = closed_loop_table(explanation.closed_loop)
     return Finding(
         title=_title(explanation),
         caption=_caption(explanation),
         tables=tables,
-        notes=_gate_note(explanation.gates),
+        notes=describe_gates(explanation.gates),
         data=_data(explanation),
         figures={
             "groups": lambda: draw_groups(explanation),
             "firing": lambda: draw_firing(explanation),
-            "removal": lambda: draw_curve(explanation),
+            "removal": lambda: draw_curve(explanation.curve, explanation.gates),
         },
     )
 
 
-def product_table(explanation: Explanation) -> ResultTable:
+def product_table(products: Sequence[ProductEffect], top: int) -> ResultTable:
     """Return the strongest products."""
     rows = [
         [
@@ -59,7 +60,7 @@ def product_table(explanation: Explanation) -> ResultTable:
             f"{entry.effect.absolute:.4f}",
             f"{100 * entry.product.share:.0f}",
         ]
-        for entry in explanation.products[: explanation.config.top]
+        for entry in products[:top]
     ]
     return ResultTable(_COLUMNS, rows)
 
@@ -107,7 +108,7 @@ def _caption(explanation: Explanation) -> str:
     )
 
 
-def _gate_note(gates: tuple[Tensor, float] | None) -> list[str]:
+def describe_gates(gates: tuple[Tensor, float] | None) -> list[str]:
     """Describe how large the gates are now."""
     if gates is None:
         return []
@@ -128,20 +129,7 @@ def _data(explanation: Explanation) -> dict[str, Any]:
         "all_removed": asdict(explanation.removed),
         "all_linear": asdict(explanation.linear),
         "gates": _gates(explanation.gates),
-        "products": [
-            {
-                "feature": entry.product.feature,
-                "inputs": [name.key for name in entry.product.inputs],
-                "name": str(entry.product),
-                "role": entry.product.role,
-                "share": entry.product.share,
-                "strength": entry.product.strength,
-                "joint": entry.joint,
-                **asdict(entry.effect),
-                "interval": entry.interval,
-            }
-            for entry in explanation.products
-        ],
+        "products": [record_product(entry) for entry in explanation.products],
         "removal_curve": asdict(explanation.curve),
         "groups": {
             "names": list(GROUPS),
@@ -164,6 +152,21 @@ def _data(explanation: Explanation) -> dict[str, Any]:
             ],
         },
         "closed_loop": walked and {title: _walking(one) for title, one in walked.items()},
+    }
+
+
+def record_product(entry: ProductEffect) -> dict[str, Any]:
+    """Return a product and its effect as plain data."""
+    return {
+        "feature": entry.product.feature,
+        "inputs": [name.key for name in entry.product.inputs],
+        "name": str(entry.product),
+        "role": entry.product.role,
+        "share": entry.product.share,
+        "strength": entry.product.strength,
+        "joint": entry.joint,
+        **asdict(entry.effect),
+        "interval": entry.interval,
     }
 
 

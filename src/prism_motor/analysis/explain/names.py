@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from prism_motor.analysis.explain.products import Products
     from prism_motor.locomotion.task import LeggedTaskConfig
 
+_GRAVITY = ("gravity_x", "gravity_y", "gravity_z")
 _KEYS = {
     "gait clock": ("clock_sin", "clock_cos"),
     "command": ("command_forward", "command_sideways", "command_yaw"),
@@ -22,7 +23,7 @@ _KEYS = {
     "joint velocity": ("dq_",),
     "last action": ("action_",),
     "angular velocity": ("gyro_x", "gyro_y", "gyro_z"),
-    "orientation": ("roll", "pitch", "yaw"),
+    "orientation": ("roll", "pitch", "yaw", *_GRAVITY),
 }
 """Groups by name, with the prefixes of their inputs in the observation."""
 
@@ -69,16 +70,19 @@ class InputName:
 
 def name_inputs(task: LeggedTaskConfig) -> list[InputName]:
     """Name every actor input of a task, in the order of the observation."""
-    return [_parse(key) for key in actor_names(task)]
+    return [parse_input(key) for key in actor_names(task)]
 
 
-def _parse(key: str) -> InputName:
+def parse_input(key: str) -> InputName:
+    """Return the input that a column of an observation is, by its name."""
     name, _, frame = key.rstrip("]").partition("[")
     lag = int(frame.removeprefix("t").removeprefix("-") or 0)
     for group, starts in _KEYS.items():
         for start in starts:
             if start.endswith("_") and name.startswith(start):
                 return InputName(key, group, name.removeprefix(start).replace("_", " "), lag)
+            if name in _GRAVITY and name == start:
+                return InputName(key, group, name.replace("_", " "), lag)
             if name == start:
                 return InputName(key, group, name.rpartition("_")[2], lag)
     raise AssertionError(f"{key} belongs to no group; add it to the table of groups.")

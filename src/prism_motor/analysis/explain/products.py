@@ -35,55 +35,26 @@ class Parts:
 
 
 class Products(ABC):
-    """The products of a policy's polynomial; make one with :func:`products_of`.
+    """The products of a policy's polynomial.
 
     Args:
-        policy: The policy; it is not changed.
         latent: Width of the interaction stage.
         stages: How many products each latent feature takes part in.
+        device: Where they are computed.
 
     Attributes:
         count: Number of products.
-        device: Where they are computed.
         affine: Whether the factors are affine in the observation.
         bypass: What leads some inputs past the polynomial, if anything.
     """
 
     affine = True
+    bypass: Bypass | None = None
 
-    def __init__(self, policy: WalkingPolicy, latent: int, stages: int = 1) -> None:
-        self.actor: Any = policy.actor
-        encoder = self.actor.encoder
-        self.bypass = encoder if isinstance(encoder, Bypass) else None
-        self.action = policy.config.task.actions
+    def __init__(self, latent: int, stages: int = 1, *, device: torch.device) -> None:
         self.latent, self.stages = latent, stages
         self.count = latent * stages
-        self.device = policy.device
-
-    def read(self, observations: Tensor) -> Parts:
-        """Compute what the products are made of."""
-        inputs = self.actor.obs_normalizer(observations.to(self.device))
-        return Parts(inputs, tuple(self._factors(self._seen(inputs))))
-
-    def targets(self, parts: Parts, features: Tensor) -> Tensor:
-        """Return the joint targets that interaction features lead to, rad.
-
-        The reference motion or default pose that the action is added to is left out.
-        """
-        action = self._act(parts, features)
-        return self.action.scale * action.clamp(-self.action.clip, self.action.clip)
-
-    def _seen(self, inputs: Tensor) -> Tensor:
-        """Return the inputs that do not by-pass the polynomial."""
-        return inputs if self.bypass is None else self.bypass.select(inputs)
-
-    def _act(self, parts: Parts, features: Tensor) -> Tensor:
-        """Return the action that interaction features lead to."""
-        encoded = self._encode(parts, features)
-        if self.bypass is not None:
-            # One observation may go with several features.
-            encoded = self.bypass.join(encoded, parts.inputs.expand(*encoded.shape[:-1], -1))
-        return self.actor.mlp(encoded)
+        self.device = device
 
     def label(self, product: int) -> str:
         """Return the label of the feature that a product belongs to."""
@@ -91,10 +62,15 @@ class Products(ABC):
         return f"{feature}" if self.stages == 1 else f"{feature}, stage {stage + 2}"
 
     @abstractmethod
-    def _factors(self, inputs: Tensor) -> list[Tensor]: ...
+    def read(self, observations: Tensor) -> Parts:
+        """Compute what the products are made of."""
 
     @abstractmethod
-    def _encode(self, parts: Parts, features: Tensor) -> Tensor: ...
+    def targets(self, parts: Parts, features: Tensor) -> Tensor:
+        """Return the joint targets that interaction features lead to, rad.
+
+        The reference motion or default pose that the action is added to is left out.
+        """
 
     @abstractmethod
     def first_order(self, parts: Parts) -> Tensor:
@@ -125,21 +101,59 @@ class Products(ABC):
         """Return the gates in force and the value they started from; ``None`` without gates."""
 
 
-class GatedProducts(Products):
-    """Products of a :class:`prism_motor.nn.PolynomialLayer`."""
+class WalkingProducts(Products):
+    """The products of a walking policy; make one with :func:`products_of`."""
 
-    def __init__(self, policy: WalkingPolicy, layer: PolynomialLayer) -> None:
-        super().__init__(policy, layer.out_features)
+    def _take(self, policy: WalkingPolicy) -> None:
+        """Take note of what is around the products; the policy is not changed."""
+        self.actor: Any = policy.actor
+        encoder = self.actor.encoder
+        self.bypass = encoder if isinstance(encoder, Bypass) else None
+        self.action = policy.config.task.actions
+
+    def read(self, observations: Tensor) -> Parts:
+        """Compute what the products are made of."""
+        inputs = self.actor.obs_normalizer(observations.to(self.device))
+        return Parts(inputs, tuple(self._factors(self._seen(inputs))))
+
+    def targets(self, parts: Parts, features: Tensor) -> Tensor:
+        """Return the joint targets that interaction features lead to, rad."""
+        action = self._act(parts, features)
+        return self.action.scale * action.clamp(-self.action.clip, self.action.clip)
+
+    def _seen(self, inputs: Tensor) -> Tensor:
+        """Return the inputs that do not by-pass the polynomial."""
+        return inputs if self.bypass is None else self.bypass.select(inputs)
+
+    def _act(self, parts: Parts, features: Tensor) -> Tensor:
+        """Return the action that interaction features lead to."""
+        encoded = self._encode(parts, features)
+        if self.bypass is not None:
+            # One observation may go with several features.
+            encoded = self.bypass.join(encoded, parts.inputs.expand(*encoded.shape[:-1], -1))
+        return self.actor.mlp(encoded)
+
+    @abstractmethod
+    def _factors(self, inputs: Tensor) -> list[Tensor]: ...
+
+    @abstractmethod
+    def _encode(self, parts: Parts, features: Tensor) -> Tensor: ...
+
+
+class LayerProducts(Products):
+    """Products of a :class:`prism_motor.nn.PolynomialLayer`, whatever is around it.
+
+    Args:
+        layer: The layer.
+        device: Where they are computed.
+    """
+
+    def __init__(self, layer: PolynomialLayer, device: torch.device) -> None:
+        super().__init__(layer.out_features, device=device)
         self.layer = layer
         gate = layer.effective_gate()
         assert gate is not None
         self._gate = gate.detach()
-
-    def _factors(self, inputs: Tensor) -> list[Tensor]:
-        return self.layer.factors(inputs)
-
-    def _encode(self, parts: Parts, features: Tensor) -> Tensor:
-        return _inner(self.actor.encoder).projection(features)
 
     def first_order(self, parts: Parts) -> Tensor:
         """Return u."""
@@ -166,6 +180,20 @@ class GatedProducts(Products):
         return self._gate.cpu(), self.layer.gate_init
 
 
+class GatedProducts(LayerProducts, WalkingProducts):
+    """Products of a :class:`prism_motor.nn.PolynomialLayer` in a walking actor."""
+
+    def __init__(self, policy: WalkingPolicy, layer: PolynomialLayer) -> None:
+        LayerProducts.__init__(self, layer, policy.device)
+        self._take(policy)
+
+    def _factors(self, inputs: Tensor) -> list[Tensor]:
+        return self.layer.factors(inputs)
+
+    def _encode(self, parts: Parts, features: Tensor) -> Tensor:
+        return _inner(self.actor.encoder).projection(features)
+
+
 class AfterProducts(GatedProducts):
     """Products of a polynomial behind the hidden layers of an MLP."""
 
@@ -181,11 +209,13 @@ class AfterProducts(GatedProducts):
         return self.actor.mlp[-1][1](features)
 
 
-class ResidualProducts(Products):
+class ResidualProducts(WalkingProducts):
     """Products of a :class:`prism_motor.nn.ResidualEncoder`, stage by stage."""
 
     def __init__(self, policy: WalkingPolicy, encoder: ResidualEncoder) -> None:
-        super().__init__(policy, encoder.branch_out.in_features, encoder.degree - 1)
+        latent = encoder.branch_out.in_features
+        super().__init__(latent, encoder.degree - 1, device=policy.device)
+        self._take(policy)
         self.encoder = encoder
         self._gate = None if encoder.gate is None else encoder.gate.detach()
 
@@ -236,7 +266,7 @@ class ResidualProducts(Products):
         return self._gate.cpu(), self.encoder.gate_init
 
 
-def products_of(policy: WalkingPolicy) -> Products:
+def products_of(policy: WalkingPolicy) -> WalkingProducts:
     """Return the products of a policy, or raise and say why it has none."""
     actor: Any = policy.actor
     encoder = _inner(getattr(actor, "encoder", None))

@@ -27,7 +27,7 @@ from prism_motor.analysis.explain.names import (
     name_inputs,
     name_products,
 )
-from prism_motor.analysis.explain.products import Parts, Products, products_of
+from prism_motor.analysis.explain.products import Parts, Products, WalkingProducts, products_of
 from prism_motor.analysis.explain.removals import (
     RemovalCurve,
     curve_counts,
@@ -172,7 +172,7 @@ def _interval(distances: Tensor, robots: np.ndarray, config: ExplainConfig) -> I
 
 def _walk(
     policy: WalkingPolicy,
-    products: Products,
+    products: WalkingProducts,
     order: Tensor,
     replacement: LinearReplacement,
     config: ExplainConfig,
