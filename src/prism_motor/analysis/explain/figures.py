@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _FEET = (BLUE, ORANGE, GREEN, PINK)
 
+_SMALLEST_REACH = 0.02
+"""How far gates are shown about their start at least: not less because none of them moved."""
+
 
 def draw_groups(explanation: Explanation) -> Figure:
     """Draw the products of input groups: what they do, and where training put them."""
@@ -189,8 +192,9 @@ def _draw_gates(axis: Axes, found: tuple[Tensor, float]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     gates, start = found
-    limit = max(1.05 * float(gates.abs().max()), 2 * abs(start))
-    bins = np.linspace(-limit, limit, 41).tolist()
+    # About where they started, which is near zero or at one.
+    reach = max(1.05 * float((gates - start).abs().max()), _SMALLEST_REACH)
+    bins = np.linspace(start - reach, start + reach, 41).tolist()
     names = [f"degree {k}" for k in range(2, len(gates) + 2)]
     axis.hist(
         [row.numpy() for row in gates], bins=bins, stacked=True, label=names,
