@@ -114,15 +114,17 @@ class DiscriminatorConfig(Checked, section="discriminator"):
 class WarmStartConfig(Checked, section="warm_start"):
     """Teaches the actor to follow the clips before the learner takes over; not in the paper.
 
-    First the backward map is made orthonormal on the clips, then the actor imitates drives that aim
-    at the next frame, then it learns to keep its balance by PPO with a tracking reward, under the
+    First the backward map is made orthonormal, then the actor imitates drives that aim at the next
+    frame, then it learns to keep its balance by PPO with a tracking reward, under the
     latents that prompt the clips. Its data fill the replay buffer.
     """
 
     updates: Annotated[int, between(0, 10**9)] = 0
     """Updates of PPO; 0: no warm start at all."""
-    spreading_steps: Annotated[int, between(0, 10**7)] = 400
-    """Gradient steps of the backward map on its orthonormality."""
+    tumbling_steps: Annotated[int, between(0, 100_000)] = 50
+    """Control steps of drives that aim ahead, whose states join those of the clips."""
+    spreading_steps: Annotated[int, between(0, 10**7)] = 2000
+    """Gradient steps of the backward map on its orthonormality over these states."""
     cloning_steps: Annotated[int, between(0, 10**7)] = 600
     """Gradient steps of the actor towards the next frames."""
     hold: _Share = 0.2

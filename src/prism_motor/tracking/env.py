@@ -196,6 +196,11 @@ class TrackingEnv:
 
     # --- beginning ---
 
+    def begin_anew(self) -> None:
+        """Begin the episodes of all robots in frames that are drawn."""
+        self._begin(torch.arange(self.envs))
+        self.observations = self._observe(read_bodies(self.engine))
+
     def begin_at(self, frames: Tensor) -> None:
         """Begin the episodes of all robots in given frames of all clips (N,), standing as there."""
         self._begin(torch.arange(self.envs), frames.numpy())

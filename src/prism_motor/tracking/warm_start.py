@@ -47,8 +47,8 @@ try:
 except ImportError as error:
     raise missing_extra("The warm start of tracking", "locomotion", error) from error
 
-_CLONING_RATE, _CLONING_NOISE = 1e-3, 0.3
-"""Learning rate, and noise on normalised observations, of what comes before PPO."""
+_CLONING_RATE, _CLONING_NOISE, _TUMBLING_NOISE = 1e-3, 0.3, 0.1
+"""Learning rate, noise on normalised observations, and on actions, of what comes before PPO."""
 _RATE_SHARE = 0.05
 """Share of an update in how often clips are lost."""
 _LOWEST_STD, _HIGHEST_STD = 0.02, 0.3
@@ -91,6 +91,7 @@ class WarmStart:
         still = references.still(env.layout).to(experts.observations)
         self._goals = torch.cat([experts.observations, still])
         self._aims = torch.cat([references.aims(units)[self._next[:total]], references.aims(units)])
+        self._last_of = torch.from_numpy(last)
         self._at = env.frame.clone()
         self._clip_of = torch.from_numpy(np.repeat(np.arange(len(ends)), references.lengths))
         # How often each clip is lost per step: clips that are hard to follow are begun more often.
@@ -150,9 +151,10 @@ class WarmStart:
         """Set the statistics, spread the backward map, and imitate drives that aim ahead."""
         policy, generator = self._learner.policy, self._learner.generator
         seen, wanted = self._goals, self._aims.to(self._device)
-        with torch.no_grad():
-            policy.normaliser.start_from(seen[: self._total])
-        goals = policy.layout.select(policy.normaliser(seen), GOAL_STREAMS)
+        # Latents must tell apart what robots do, not only what clips show.
+        known = torch.cat([seen[: self._total], self._tumble().to(seen)])
+        policy.normaliser.start_from(known)
+        goals = policy.layout.select(policy.normaliser(known), GOAL_STREAMS)
         optimizer = torch.optim.Adam(policy.backward_map.parameters(), _CLONING_RATE)
         batch = min(256, len(goals))
         for _ in range(self._config.spreading_steps):
@@ -169,6 +171,19 @@ class WarmStart:
             _descend(optimizer, (actions - wanted[chosen]).square().sum(dim=-1).mean())
         self._learner.copy_to_targets()
         self._prepared = True
+
+    def _tumble(self) -> Tensor:
+        """Return what robots go through whose drives aim ahead in their clips, until they fall."""
+        env, generator = self._env, self._learner.generator
+        visited = []
+        for _ in range(self._config.tumbling_steps):
+            frames = torch.minimum(env.frame + env.clocks, self._last_of[env.frame])
+            noise = torch.randn(env.applied.shape, generator=generator, device=generator.device)
+            env.step(self._aims[frames] + _TUMBLING_NOISE * noise.cpu())
+            visited.append(env.observations)
+        env.begin_anew()
+        self._begin(torch.arange(env.envs))
+        return torch.cat(visited) if visited else env.observations[:0]
 
     @torch.no_grad()
     def _prompts(self) -> Tensor:
