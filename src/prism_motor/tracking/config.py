@@ -154,7 +154,7 @@ class WarmStartConfig(Checked, section="warm_start"):
 
 @dataclass(frozen=True)
 class AnchorConfig(Checked, section="anchor"):
-    """Holds the actor at its warm start where it acts under latents of clips.
+    """Holds the actor at its warm start under latents of clips and under those it acted under.
 
     Without it the warm start is forgotten while the critics are wrong; it holds, then fades.
     """

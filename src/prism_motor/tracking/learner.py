@@ -216,7 +216,8 @@ class TrackingLearner:
         rewards = self._rewards(goals, latents, batch["auxiliary"], row)
         self._step_values(transition, (following, next_goals), next_codes, rewards, row)
         if self.steps >= settings.learner.actor_delay:
-            self._step_actor(now, latents, of_clips & renewed, row)
+            # Rows under the latent that was acted under are those that followers of clips visit.
+            self._step_actor(now, latents, of_clips | ~renewed, row)
         self._move_targets()
         self.steps += 1
         return row
@@ -309,13 +310,13 @@ class TrackingLearner:
             row[f"{name}/value"] = value.detach().mean()
         self._descend("values", parts, row)
 
-    def _step_actor(self, now: Tensor, latents: Tensor, of_clips: Tensor, row: Row) -> None:
+    def _step_actor(self, now: Tensor, latents: Tensor, held: Tensor, row: Row) -> None:
         """Improve the actor; only its own gradients are computed, those of the values are not.
 
         Args:
             now: Normalised observations.
             latents: What to act under.
-            of_clips: Which latents prompt a clip (N,).
+            held: In which rows the anchor holds the actor (N,).
             row: Takes the measures.
         """
         config = self.settings.learner
@@ -334,7 +335,7 @@ class TrackingLearner:
         if weight and self._anchor is not None:
             with torch.no_grad(), self._cast():
                 wanted = self._anchor(now, latents).float()
-            error = losses.anchor_loss(mean, wanted, of_clips)
+            error = losses.anchor_loss(mean, wanted, held)
             others.append((weight, -error))
             row["actor/anchor"] = error.detach()
         self._descend("actor", {"actor": losses.actor_loss(value, *others)}, row)

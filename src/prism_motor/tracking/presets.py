@@ -90,7 +90,7 @@ _LAPTOP = TrackingPreset(
             learning_rate=1e-4, reward_bound=3.0, bounded_targets=True, every=2
         ),
         warm_start=WarmStartConfig(updates=600, epochs=3, desired_kl=0.03, exploration=0.12),
-        anchor=AnchorConfig(weight=50.0, final=50.0),
+        anchor=AnchorConfig(weight=100.0, final=100.0),
         learner=LearnerConfig(
             batch=256,
             sweeps=25,
