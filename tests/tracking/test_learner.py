@@ -13,7 +13,12 @@ from prism_motor.train.finite import NonFiniteTrainingError
 from tests.tracking.frames import TINY, change, make_learner
 
 TINY = change(TINY, learner={"actor_delay": 0})
-PLAIN = change(TINY, anchor={"weight": 0.0, "final": 0.0}, discriminator={"every": 1})
+PLAIN = change(
+    TINY,
+    anchor={"weight": 0.0, "final": 0.0},
+    discriminator={"every": 1},
+    learner={"backward_rate": 1e-4, "statistics": 0.01},
+)
 
 
 def run(learner, replay, experts, updates):
@@ -116,6 +121,14 @@ def test_every_network_learns_and_experts_do_not_move_the_statistics():
     # The buffer's numbers have mean zero, the clips' mean one.
     assert learner.policy.normaliser.mean.abs().max() < 0.02
     assert len(learner.ring) == PLAIN.learner.batch
+
+
+def test_statistics_and_latents_can_stay_as_they_are():
+    learner, replay, experts = make_learner(TINY)
+    before = {k: v.clone() for k, v in learner.policy.state_dict().items()}
+    run(learner, replay, experts, 2)
+    same = {k for k, v in learner.policy.state_dict().items() if torch.equal(v, before[k])}
+    assert same == {k for k in before if not k.startswith("actor.")}
 
 
 def test_the_actors_step_computes_no_gradient_of_the_values():

@@ -6,7 +6,7 @@ import torch
 from prism_motor.tracking.networks import make_filter
 from prism_motor.tracking.observations import Layout
 from prism_motor.tracking.policy import TrackingPolicy, count_deployed
-from prism_motor.tracking.presets import PRESETS, arm_networks
+from prism_motor.tracking.presets import PRESETS, arm_networks, make_config
 
 PAPER = PRESETS["paper"]
 
@@ -16,7 +16,10 @@ def _filter():
 
 
 TABLE_10 = {
-    "reported checkpoint, environment steps": (9_600_000, lambda: PAPER.steps),
+    "reported checkpoint, environment steps": (
+        9_600_000,
+        lambda: make_config("paper", "mlp").samples_at(PAPER.updates),
+    ),
     "parallel environments": (512, lambda: PAPER.envs),
     "seed": (1000, lambda: PAPER.seed),
     "PRISM input, the history": (372, lambda: _filter().interaction.in_features),

@@ -29,6 +29,7 @@ from prism_motor.runs.layout import (
     METRICS,
     NONFINITE,
     PROVENANCE,
+    REPLAY,
     TENSORBOARD,
     CheckpointError,
     RunError,
@@ -134,8 +135,8 @@ class Run:
         """Become the only process that trains this run, until :meth:`close`."""
         if not self._lock.held:
             self._lock.acquire()
-            for folder in (self.path, self.path / CHECKPOINTS, self.path / NONFINITE):
-                remove_leftovers(folder)
+            for name in ("", CHECKPOINTS, NONFINITE, REPLAY):
+                remove_leftovers(self.path / name)
 
     def save(self, step: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> Path:
         """Write a checkpoint, which seals the run's other files, and update ``last``."""

@@ -13,16 +13,12 @@ tracking     from latents to joint targets
 ============ ======================================================================
 """
 
-from . import clips, contracts, control, files, networks, rules, simulation, tracking, walking
-
-__all__ = [
-    "clips",
-    "contracts",
-    "control",
-    "files",
-    "networks",
-    "rules",
-    "simulation",
-    "tracking",
-    "walking",
-]
+from . import clips as clips
+from . import contracts as contracts
+from . import control as control
+from . import files as files
+from . import networks as networks
+from . import rules as rules
+from . import simulation as simulation
+from . import tracking as tracking
+from . import walking as walking
