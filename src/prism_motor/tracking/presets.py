@@ -98,7 +98,7 @@ _LAPTOP = TrackingPreset(
             warmup_steps=0,
             actor_delay=2_000,
             gamma=0.97,
-            # Latents and what the actor sees keep the meaning that the warm start gave them.
+            # What the actor sees, its latents too, keeps the meaning that the warm start gave it.
             backward_rate=0.0,
             statistics=0.0,
         ),
