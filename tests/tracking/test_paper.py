@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from prism_motor.tracking.config import TrackingEvaluation
 from prism_motor.tracking.networks import make_filter
 from prism_motor.tracking.observations import Layout
 from prism_motor.tracking.policy import TrackingPolicy, count_deployed
@@ -21,6 +22,7 @@ TABLE_10 = {
         lambda: make_config("paper", "mlp").samples_at(PAPER.updates),
     ),
     "parallel environments": (512, lambda: PAPER.envs),
+    "evaluation environments": (128, lambda: TrackingEvaluation().envs),
     "seed": (1000, lambda: PAPER.seed),
     "PRISM input, the history": (372, lambda: _filter().interaction.in_features),
     "PRISM degree": (2, lambda: _filter().interaction.degree),

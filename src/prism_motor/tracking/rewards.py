@@ -83,7 +83,7 @@ class TrackingReward:
         joints = np.square(step.qpos[:, 7:] - self._qpos[chosen, 7:]).sum(axis=1)
         errors = {
             "joints": joints,
-            "joints_far": joints,  # an arm that is far off still feels which way to go
+            "joints_far": joints,  # what is far off still gets a direction
             "bodies": relative.mean(axis=0),
             "vertical": vertical,
             "height": np.square(height),
