@@ -22,11 +22,11 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from prism_motor.tracking.experts import ExpertClip, ExpertClips
-from prism_motor.tracking.latents import project
-from prism_motor.tracking.learner import TrackingLearner
+from prism_motor.tracking.learning.experts import ExpertClip, ExpertClips
+from prism_motor.tracking.learning.latents import project
+from prism_motor.tracking.learning.learner import TrackingLearner
+from prism_motor.tracking.learning.replay import ReplayBuffer, transition_fields
 from prism_motor.tracking.presets import ARMS, PRESETS, arm_networks
-from prism_motor.tracking.replay import ReplayBuffer, transition_fields
 
 TARGET = 1.3
 """Most that an update may take, in units of its matrix products."""

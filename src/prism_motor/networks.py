@@ -11,7 +11,7 @@ from torch import nn
 
 from prism_motor.nn import PolynomialConditioner, build_actor, count_parameters
 from prism_motor.tracking.config import NetworkConfig
-from prism_motor.tracking.networks import Discriminator, ValueEnsemble
+from prism_motor.tracking.learning.networks import Discriminator, ValueEnsemble
 from prism_motor.tracking.observations import Layout
 from prism_motor.tracking.policy import TrackingPolicy, count_deployed
 from prism_motor.tracking.presets import PRESETS, arm_networks

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import torch
 
-from prism_motor.tracking.experts import ExpertClip, ExpertClips
-from prism_motor.tracking.latents import project
-from prism_motor.tracking.learner import TrackingLearner
+from prism_motor.tracking.learning.experts import ExpertClip, ExpertClips
+from prism_motor.tracking.learning.latents import project
+from prism_motor.tracking.learning.learner import TrackingLearner
+from prism_motor.tracking.learning.replay import ReplayBuffer, transition_fields
 from prism_motor.tracking.observations import JOINTS, Layout, RobotFrames
 from prism_motor.tracking.presets import PRESETS
-from prism_motor.tracking.replay import ReplayBuffer, transition_fields
 
 TINY = PRESETS["tiny"].settings
 

@@ -23,8 +23,8 @@ from prism_motor.tracking import export as exporting
 from prism_motor.tracking.env import TrackingEnv
 from prism_motor.tracking.evaluation import cut_pieces, measure, policy_controller, track
 from prism_motor.tracking.export import export_run
+from prism_motor.tracking.learning.networks import ACTOR_STREAMS, GOAL_STREAMS
 from prism_motor.tracking.loading import load_policy
-from prism_motor.tracking.networks import ACTOR_STREAMS, GOAL_STREAMS
 from prism_motor.tracking.observations import Layout
 from prism_motor.tracking.references import load_references
 from prism_motor.tracking.task import NOMINAL

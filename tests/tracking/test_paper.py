@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from prism_motor.tracking.config import TrackingEvaluation
-from prism_motor.tracking.networks import make_filter
+from prism_motor.tracking.learning.networks import make_filter
 from prism_motor.tracking.observations import Layout
 from prism_motor.tracking.policy import TrackingPolicy, count_deployed
 from prism_motor.tracking.presets import PRESETS, arm_networks, make_config

@@ -108,7 +108,7 @@ def make_contract(
 
 def _observation(layout: Layout) -> dict[str, Any]:
     """Describe what the actor sees: state, last action and history."""
-    from prism_motor.tracking.networks import ACTOR_STREAMS
+    from prism_motor.tracking.learning.networks import ACTOR_STREAMS
 
     now = [block.name for block in BLOCKS if block.stream == "state"]
     past = [(key, age) for key in HISTORY_KEYS for age in range(1, layout.steps + 1)]
@@ -125,7 +125,7 @@ def _observation(layout: Layout) -> dict[str, Any]:
 
 def _goal(layout: Layout) -> dict[str, Any]:
     """Describe what the backward map sees: state and privileged state."""
-    from prism_motor.tracking.networks import GOAL_STREAMS
+    from prism_motor.tracking.learning.networks import GOAL_STREAMS
 
     blocks = _place(layout, [(block.name, 0) for block in BLOCKS])
     return {

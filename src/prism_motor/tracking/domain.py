@@ -111,7 +111,7 @@ class TrackingDomain(Domain):
 
     def finish(self, run: Run) -> str:
         """Keep some states, so that the policy can be prompted without its replay buffer."""
-        from prism_motor.tracking.prompt_states import write_states
+        from prism_motor.tracking.prompts.states import write_states
 
         file = write_states(run)
         return "" if file is None else f"States for prompts: {file.name}."

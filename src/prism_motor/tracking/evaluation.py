@@ -24,7 +24,7 @@ from prism_motor.tracking.metrics import (
     root_drift,
     time_to_fall,
 )
-from prism_motor.tracking.prompts import tracking_prompt
+from prism_motor.tracking.prompts.latents import tracking_prompt
 from prism_motor.tracking.task import StartConfig
 
 if TYPE_CHECKING:

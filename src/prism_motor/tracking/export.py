@@ -24,11 +24,11 @@ from prism_motor.sim.scene import scene_xml
 from prism_motor.tracking.config import TrackingEvaluation
 from prism_motor.tracking.contract import make_contract
 from prism_motor.tracking.evaluation import prompt_clips
+from prism_motor.tracking.learning.networks import ACTOR_STREAMS, GOAL_STREAMS
 from prism_motor.tracking.loading import LoadedPolicy, load_policy
 from prism_motor.tracking.motions.clip import Clip
 from prism_motor.tracking.motions.library import find_clips
 from prism_motor.tracking.motions.sampling import make_motion
-from prism_motor.tracking.networks import ACTOR_STREAMS, GOAL_STREAMS
 from prism_motor.tracking.policy import TrackingPolicy
 from prism_motor.tracking.references import References
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from prism_motor.tracking.networks import GOAL_STREAMS, BackwardMap, TrackingActor
-from prism_motor.tracking.normaliser import ObservationNormaliser
+from prism_motor.tracking.learning.networks import GOAL_STREAMS, BackwardMap, TrackingActor
+from prism_motor.tracking.learning.normaliser import ObservationNormaliser
 
 if TYPE_CHECKING:
     from prism_motor.tracking.config import NetworkConfig

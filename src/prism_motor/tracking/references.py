@@ -13,7 +13,7 @@ from torch import Tensor
 
 from prism_motor._checks import InputError
 from prism_motor.sim.robots import make_robot
-from prism_motor.tracking.experts import ExpertClip, ExpertClips
+from prism_motor.tracking.learning.experts import ExpertClip, ExpertClips
 from prism_motor.tracking.motions.library import find_clips
 from prism_motor.tracking.motions.sampling import Motion, make_motion
 from prism_motor.tracking.observations import (

@@ -19,12 +19,12 @@ from prism_motor.runs.checkpoints import select
 from prism_motor.runs.layout import REPLAY, RunError
 from prism_motor.tracking.env import TrackingEnv
 from prism_motor.tracking.evaluation import cut_pieces, measure, policy_controller, track
-from prism_motor.tracking.latents import RolloutLatents
-from prism_motor.tracking.learner import TrackingLearner
+from prism_motor.tracking.learning.latents import RolloutLatents
+from prism_motor.tracking.learning.learner import TrackingLearner
+from prism_motor.tracking.learning.replay import ReplayBuffer, transition_fields
+from prism_motor.tracking.learning.replay_files import ReplayFiles
+from prism_motor.tracking.learning.warm_start import WarmStart
 from prism_motor.tracking.references import load_references
-from prism_motor.tracking.replay import ReplayBuffer, transition_fields
-from prism_motor.tracking.replay_files import ReplayFiles
-from prism_motor.tracking.warm_start import WarmStart
 from prism_motor.train.distributed import ALONE, Rank
 from prism_motor.train.finite import (
     NonFiniteTrainingError,

@@ -2,8 +2,8 @@ import pytest
 
 from prism_motor.domains import open_run
 from prism_motor.tracking.domain import TRACKING
-from prism_motor.tracking.prompt_states import find_states
-from prism_motor.tracking.prompting import Prompter, load_library
+from prism_motor.tracking.prompts.prompter import Prompter, load_library
+from prism_motor.tracking.prompts.states import find_states
 from prism_motor.viewer.tracking.session import TrackingSession
 from prism_motor.viewer.tracking.show import TrackingShow
 from tests.tracking.runs import train_tiny

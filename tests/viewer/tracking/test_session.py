@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from prism_motor.tracking.prompting import Prompt
+from prism_motor.tracking.prompts.prompter import Prompt
 from prism_motor.viewer.tracking.placing import Placing, yaw_of
 from prism_motor.viewer.tracking.session import LYING
 

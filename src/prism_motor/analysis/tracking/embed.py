@@ -41,8 +41,8 @@ from prism_motor.analysis.subjects import Subject
 from prism_motor.analysis.tracking.rollouts import TrackingRows, follow, read_clips
 from prism_motor.tracking.conditions import CONDITIONS
 from prism_motor.tracking.evaluation import Piece
+from prism_motor.tracking.learning.networks import ACTOR_STREAMS
 from prism_motor.tracking.loading import LoadedPolicy
-from prism_motor.tracking.networks import ACTOR_STREAMS
 from prism_motor.tracking.references import References
 
 _LONGEST = 10.0

@@ -11,7 +11,7 @@ from prism_motor._checks import InputError
 from prism_motor.analysis.explain.names import InputName, parse_input
 from prism_motor.analysis.explain.products import LayerProducts, Parts
 from prism_motor.nn import PolynomialConditioner, PolynomialLayer
-from prism_motor.tracking.networks import ACTOR_STREAMS
+from prism_motor.tracking.learning.networks import ACTOR_STREAMS
 from prism_motor.tracking.observations import HISTORY
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import viser
 
-from prism_motor.tracking.prompting import Prompt
-from prism_motor.tracking.reward_names import KINDS, example_rewards
+from prism_motor.tracking.prompts.prompter import Prompt
+from prism_motor.tracking.prompts.reward_names import KINDS, example_rewards
 from prism_motor.viewer.controls import Click, DisturbControls, ViewControls
 
 if TYPE_CHECKING:

@@ -14,16 +14,16 @@ from torch import Tensor
 
 from prism_motor._checks import EvaluationError, InputError, PrismError
 from prism_motor.sim.engine import Dynamics
-from prism_motor.tracking.blending import Fade
 from prism_motor.tracking.env import TrackingEnv
-from prism_motor.tracking.reward_names import find_reward
+from prism_motor.tracking.prompts.blending import Fade
+from prism_motor.tracking.prompts.reward_names import find_reward
 from prism_motor.tracking.task import NOMINAL, StartConfig
 from prism_motor.viewer.pushes import Push, added_velocity
 from prism_motor.viewer.robots import between_poses
 from prism_motor.viewer.tracking.placing import Placing, yaw_of
 
 if TYPE_CHECKING:
-    from prism_motor.tracking.prompting import Prompt, Prompted, Prompter
+    from prism_motor.tracking.prompts.prompter import Prompt, Prompted, Prompter
 
 REMEMBERED = 10.0
 """Length of the trace, s."""

@@ -13,8 +13,8 @@ from prism_motor._figures import INK
 from prism_motor.arms import arm_colours
 from prism_motor.domains import open_run, require_domain
 from prism_motor.tracking.domain import TRACKING
-from prism_motor.tracking.prompt_states import find_states
-from prism_motor.tracking.prompting import Prompter, load_library, motion_files
+from prism_motor.tracking.prompts.prompter import Prompter, load_library, motion_files
+from prism_motor.tracking.prompts.states import find_states
 from prism_motor.viewer.tracking.panel import Controls, Panel
 from prism_motor.viewer.tracking.readings import FAINT, TrackingPlots
 from prism_motor.viewer.tracking.scene import TrackingScene

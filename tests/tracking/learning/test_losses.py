@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from prism_motor.tracking import losses
+from prism_motor.tracking.learning import losses
 
 
 def test_forward_backward_loss_is_its_formula():

@@ -12,8 +12,8 @@ import numpy as np
 
 from prism_motor._checks import InputError, show
 from prism_motor._ranges import Bounds, between
-from prism_motor.tracking import reward_terms as terms
-from prism_motor.tracking.reward_terms import RewardStates
+from prism_motor.tracking.prompts import reward_terms as terms
+from prism_motor.tracking.prompts.reward_terms import RewardStates
 
 Array = np.ndarray
 _NUMBER = r"(-?\d+(?:\.\d+)?)"

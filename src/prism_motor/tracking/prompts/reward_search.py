@@ -16,14 +16,14 @@ from torch import Tensor
 from prism_motor._checks import InputError
 from prism_motor._ranges import Checked, Seed, above, between
 from prism_motor.tracking.env import TrackingEnv
-from prism_motor.tracking.prompts import combine_codes
+from prism_motor.tracking.prompts.latents import combine_codes
 from prism_motor.tracking.task import NOMINAL, StartConfig
 
 if TYPE_CHECKING:
     from prism_motor.tracking.policy import TrackingPolicy
-    from prism_motor.tracking.prompt_states import PromptStates
+    from prism_motor.tracking.prompts.reward_names import Reward
+    from prism_motor.tracking.prompts.states import PromptStates
     from prism_motor.tracking.references import References
-    from prism_motor.tracking.reward_names import Reward
     from prism_motor.tracking.task import TrackingTask
 
 _ENDLESS = StartConfig(lying=0.0, duration=1000.0, after_fall=None)

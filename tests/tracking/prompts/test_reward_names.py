@@ -11,8 +11,8 @@ from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import build_model
 from prism_motor.tracking.bodies import kinematics
 from prism_motor.tracking.motions import find_clip, make_motion
-from prism_motor.tracking.reward_names import KINDS, example_rewards, find_reward
-from prism_motor.tracking.reward_terms import RewardStates, tolerance
+from prism_motor.tracking.prompts.reward_names import KINDS, example_rewards, find_reward
+from prism_motor.tracking.prompts.reward_terms import RewardStates, tolerance
 
 HEIGHT = 0.7842
 

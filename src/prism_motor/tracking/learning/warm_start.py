@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from prism_motor._extras import missing_extra
 from prism_motor.runs.checkpoints import select
-from prism_motor.tracking import losses
-from prism_motor.tracking.latents import following_latents
-from prism_motor.tracking.networks import ACTOR_STREAMS, GOAL_STREAMS
-from prism_motor.tracking.rewards import TrackingReward
+from prism_motor.tracking.learning import losses
+from prism_motor.tracking.learning.following_reward import TrackingReward
+from prism_motor.tracking.learning.latents import following_latents
+from prism_motor.tracking.learning.networks import ACTOR_STREAMS, GOAL_STREAMS
 from prism_motor.train.finite import (
     check,
     check_numbers,
@@ -34,9 +34,9 @@ from prism_motor.train.finite import (
 if TYPE_CHECKING:
     from prism_motor.tracking.config import TrackingConfig
     from prism_motor.tracking.env import TrackingEnv, TrackingStep
-    from prism_motor.tracking.experts import ExpertClips
-    from prism_motor.tracking.learner import TrackingLearner
-    from prism_motor.tracking.networks import TrackingActor
+    from prism_motor.tracking.learning.experts import ExpertClips
+    from prism_motor.tracking.learning.learner import TrackingLearner
+    from prism_motor.tracking.learning.networks import TrackingActor
     from prism_motor.tracking.references import References
 
 try:

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from prism_motor.tracking.rewards import ACTION_CHANGE, SLIPPAGE, TERMS, TrackingReward
+from prism_motor.tracking.learning.following_reward import (
+    ACTION_CHANGE,
+    SLIPPAGE,
+    TERMS,
+    TrackingReward,
+)
 from tests.tracking.robots import make_env
 
 

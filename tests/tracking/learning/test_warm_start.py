@@ -4,9 +4,9 @@ from contextlib import nullcontext
 
 import torch
 
-from prism_motor.tracking.learner import TrackingLearner
+from prism_motor.tracking.learning.learner import TrackingLearner
+from prism_motor.tracking.learning.warm_start import WarmStart
 from prism_motor.tracking.presets import make_config
-from prism_motor.tracking.warm_start import WarmStart
 from tests.tracking.robots import make_env, replace, short_references
 
 SMALL = {"warm_start.steps": 8, "warm_start.spreading_steps": 30, "warm_start.cloning_steps": 30}

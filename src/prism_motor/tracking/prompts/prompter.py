@@ -14,16 +14,16 @@ from prism_motor._checks import InputError, PrismError, check_choice, show
 from prism_motor.tracking.metrics import Upright
 from prism_motor.tracking.motions.library import find_clips, shipped_clips
 from prism_motor.tracking.motions.sampling import make_motion
-from prism_motor.tracking.prompts import goal_prompt, tracking_prompt
+from prism_motor.tracking.prompts.latents import goal_prompt, tracking_prompt
+from prism_motor.tracking.prompts.reward_names import find_reward
+from prism_motor.tracking.prompts.reward_search import FoundPrompt, SearchConfig, search_reward
 from prism_motor.tracking.references import References
-from prism_motor.tracking.reward_names import find_reward
-from prism_motor.tracking.reward_search import FoundPrompt, SearchConfig, search_reward
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from prism_motor.tracking.policy import TrackingPolicy
-    from prism_motor.tracking.prompt_states import PromptStates
+    from prism_motor.tracking.prompts.states import PromptStates
     from prism_motor.tracking.task import TrackingTask
 
 _FILE = re.compile(r"(?:motion:|goal:)?(?P<file>.+\.npz)(?:@.*)?")

@@ -5,7 +5,7 @@ import torch
 
 from prism_motor._checks import InputError
 from prism_motor.tracking.config import LatentConfig
-from prism_motor.tracking.latents import (
+from prism_motor.tracking.learning.latents import (
     LatentRing,
     RolloutLatents,
     following_latents,

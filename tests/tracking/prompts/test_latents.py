@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from prism_motor._checks import InputError
-from prism_motor.tracking.latents import project
+from prism_motor.tracking.learning.latents import project
 from prism_motor.tracking.observations import Layout, clip_observations
 from prism_motor.tracking.policy import TrackingPolicy
 from prism_motor.tracking.presets import PRESETS
-from prism_motor.tracking.prompts import (
+from prism_motor.tracking.prompts.latents import (
     at_rest,
     combine_codes,
     goal_prompt,

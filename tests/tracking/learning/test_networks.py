@@ -7,7 +7,7 @@ from torch import nn
 from prism_motor._checks import InputError
 from prism_motor.nn import count_parameters
 from prism_motor.tracking.config import NetworkConfig
-from prism_motor.tracking.networks import (
+from prism_motor.tracking.learning.networks import (
     BackwardMap,
     Discriminator,
     EnsembleLinear,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from prism_motor._checks import InputError
-from prism_motor.tracking.latents import project
+from prism_motor.tracking.learning.latents import project
 
 _NEAR = 1e-4
 """Angle, rad, below which a great circle is a straight line."""

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from prism_motor.tracking.normaliser import ObservationNormaliser
+from prism_motor.tracking.learning.normaliser import ObservationNormaliser
 from prism_motor.tracking.observations import Layout
 
 LAYOUT = Layout(compact=True)

@@ -10,17 +10,17 @@ from prism_motor._checks import InputError
 from prism_motor.tracking.motions import find_clip, write_clip
 from prism_motor.tracking.policy import TrackingPolicy
 from prism_motor.tracking.presets import PRESETS
-from prism_motor.tracking.prompt_states import PromptStates
-from prism_motor.tracking.prompting import Prompt, Prompter, load_library, motion_files
-from prism_motor.tracking.prompts import reward_prompt, tracking_prompt
-from prism_motor.tracking.references import action_units, load_references
-from prism_motor.tracking.reward_names import find_reward
-from prism_motor.tracking.reward_search import (
+from prism_motor.tracking.prompts.latents import reward_prompt, tracking_prompt
+from prism_motor.tracking.prompts.prompter import Prompt, Prompter, load_library, motion_files
+from prism_motor.tracking.prompts.reward_names import find_reward
+from prism_motor.tracking.prompts.reward_search import (
     SearchConfig,
     candidate_latents,
     search_reward,
     try_latents,
 )
+from prism_motor.tracking.prompts.states import PromptStates
+from prism_motor.tracking.references import action_units, load_references
 
 QUICK = SearchConfig(candidates=3, seconds=0.1)
 

@@ -7,9 +7,9 @@ import torch
 
 from prism_motor._checks import InputError
 from prism_motor.runs.layout import CheckpointError
+from prism_motor.tracking.learning.replay import ReplayBuffer, replay_bytes, transition_fields
+from prism_motor.tracking.learning.replay_files import ReplayFiles
 from prism_motor.tracking.observations import Layout
-from prism_motor.tracking.replay import ReplayBuffer, replay_bytes, transition_fields
-from prism_motor.tracking.replay_files import ReplayFiles
 
 SIZES = {"observation": 3, "action": 1}
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from prism_motor._checks import InputError
-from prism_motor.tracking import losses
 from prism_motor.tracking.config import AnchorConfig, LearnerConfig, LearningSettings
+from prism_motor.tracking.learning import losses
 from prism_motor.tracking.observations import Layout
 from prism_motor.train.finite import NonFiniteTrainingError
 from tests.tracking.frames import TINY, change, make_learner

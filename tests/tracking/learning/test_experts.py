@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from prism_motor._checks import InputError
-from prism_motor.tracking.experts import ExpertClip, ExpertClips, clip_priority
+from prism_motor.tracking.learning.experts import ExpertClip, ExpertClips, clip_priority
 
 
 def clip(number, frames, actions=True):

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prism_motor.nn import PolynomialConditioner, matched_mlp
-from prism_motor.tracking.latents import project
+from prism_motor.tracking.learning.latents import project
 from prism_motor.tracking.observations import HISTORY, LAST_ACTION, STREAMS, Layout
 
 if TYPE_CHECKING:

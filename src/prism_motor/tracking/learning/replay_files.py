@@ -22,7 +22,7 @@ from prism_motor.runs.checkpoints import STATE, select
 from prism_motor.runs.layout import CheckpointError
 
 if TYPE_CHECKING:
-    from prism_motor.tracking.replay import ReplayBuffer
+    from prism_motor.tracking.learning.replay import ReplayBuffer
 
 
 class ReplayFiles:

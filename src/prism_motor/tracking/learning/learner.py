@@ -18,15 +18,15 @@ from torch.nn.utils import get_total_norm
 
 from prism_motor._devices import autocast
 from prism_motor.runs.checkpoints import select
-from prism_motor.tracking import losses
-from prism_motor.tracking.latents import (
+from prism_motor.tracking.learning import losses
+from prism_motor.tracking.learning.latents import (
     LatentRing,
     following_latents,
     mix_latents,
     relabel,
     window_latents,
 )
-from prism_motor.tracking.networks import (
+from prism_motor.tracking.learning.networks import (
     GOAL_STREAMS,
     Discriminator,
     TrackingActor,
@@ -44,9 +44,9 @@ from prism_motor.train.finite import (
 
 if TYPE_CHECKING:
     from prism_motor.tracking.config import LearningSettings
-    from prism_motor.tracking.experts import ExpertBatch, ExpertClips
+    from prism_motor.tracking.learning.experts import ExpertBatch, ExpertClips
+    from prism_motor.tracking.learning.replay import ReplayBuffer
     from prism_motor.tracking.observations import Layout
-    from prism_motor.tracking.replay import ReplayBuffer
 
 Row = dict[str, Tensor]
 """Measures of an update by name, each a scalar."""

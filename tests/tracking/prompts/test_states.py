@@ -12,7 +12,9 @@ from prism_motor.domains import open_run
 from prism_motor.runs import Run, RunError
 from prism_motor.runs.checkpoints import Checkpoint, hash_weights
 from prism_motor.runs.layout import PROMPTS, REPLAY
-from prism_motor.tracking.prompt_states import (
+from prism_motor.tracking.learning.replay import ReplayBuffer
+from prism_motor.tracking.learning.replay_files import ReplayFiles
+from prism_motor.tracking.prompts.states import (
     COUNT,
     draw_states,
     find_states,
@@ -20,8 +22,6 @@ from prism_motor.tracking.prompt_states import (
     write_states,
 )
 from prism_motor.tracking.references import load_references
-from prism_motor.tracking.replay import ReplayBuffer
-from prism_motor.tracking.replay_files import ReplayFiles
 from prism_motor.train.ship import ship
 from tests.tracking.runs import train_tiny
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from prism_motor._checks import InputError
-from prism_motor.tracking.blending import Fade, Schedule, blend, slerp
-from prism_motor.tracking.latents import project
+from prism_motor.tracking.learning.latents import project
+from prism_motor.tracking.prompts.blending import Fade, Schedule, blend, slerp
 
 
 def latents(*rows):

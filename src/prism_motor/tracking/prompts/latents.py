@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from prism_motor._checks import InputError
-from prism_motor.tracking.latents import following_latents, project
+from prism_motor.tracking.learning.latents import following_latents, project
 from prism_motor.tracking.observations import RobotFrames, at_rest, clip_observations
 
 if TYPE_CHECKING:
