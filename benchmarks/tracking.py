@@ -2,8 +2,10 @@
 
     python benchmarks/tracking.py [--quick] [--threads N]
 
-- env/raw: batched stepping and what is seen of all 31 bodies, against ``mujoco.rollout`` alone;
+- bodies/raw: batched stepping and what is seen of all 31 bodies, against ``mujoco.rollout`` alone;
   same model, threads, states and targets.
+- env/raw: the same of the whole environment of a preset: observations with history, what is
+  punished, episodes that end and begin.
 - bodies: their part of a control step.
 - self-collision: physics with it against physics without.
 - sensors: physics with 124 frame sensors, which would give the bodies one physics step late.
@@ -19,13 +21,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
 from prism_motor.sim.engine import RolloutEngine
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import compile_spec, import_mujoco, make_scene
 from prism_motor.tracking.bodies import ROBOT, observe_bodies, read_bodies
+from prism_motor.tracking.domain import TRACKING
+from prism_motor.tracking.env import TrackingEnv
 from prism_motor.tracking.motions.library import find_clip
 from prism_motor.tracking.motions.sampling import make_motion
+from prism_motor.tracking.presets import make_config
+from prism_motor.tracking.references import load_references
 
 mujoco = import_mujoco()
 rollout = importlib.import_module("mujoco.rollout")
@@ -57,7 +64,7 @@ class Raw:
         return time.perf_counter() - start
 
 
-class Env:
+class Bodies:
     """Robots that start anew in a motion every half second, as in tracking."""
 
     def __init__(self, envs: int, threads: int) -> None:
@@ -86,6 +93,28 @@ class Env:
         end = time.perf_counter()
         assert seen.shape == (self.engine.num_envs, 463)
         return end - start, end - middle
+
+
+class Whole:
+    """The environment of a preset, under targets near where the joints are."""
+
+    def __init__(self, preset: str, envs: int, threads: int) -> None:
+        overrides = {"task.clips": ["walk-forward", "squat"]}
+        task = TRACKING.prepare(make_config(preset, "mlp", overrides=overrides)).task
+        self.env = TrackingEnv(task, load_references(task), envs, threads=threads)
+        self.units = torch.tensor(task.units)
+        self.default = torch.tensor(self.env.robot.default_pose)
+
+    def step(self, raw: Raw) -> tuple[float, float]:
+        """Do one control step in both; return the seconds of each."""
+        engine = self.env.engine
+        near = torch.from_numpy(engine.qpos[:, 7:]) + 0.1 * torch.randn(self.env.envs, 29)
+        actions = ((near - self.default) / self.units).clamp(-1, 1)
+        targets = (self.default + self.units * actions).numpy()
+        states = engine.state_dict()["state"]
+        start = time.perf_counter()
+        self.env.step(actions)
+        return time.perf_counter() - start, raw.step(states, targets)
 
 
 def median(block: Callable[[], np.ndarray]) -> np.ndarray:
@@ -117,10 +146,10 @@ def main() -> None:
     seconds = (2.0 if options.quick else 8.0) / BLOCKS
     print(f"{options.threads} threads, mujoco {mujoco.__version__}")
     for envs in (64, 512):
-        env = Env(envs, options.threads)
+        env = Bodies(envs, options.threads)
         raw = Raw(env.engine.model, envs, options.threads)
 
-        def ours(env: Env = env, raw: Raw = raw) -> np.ndarray:
+        def ours(env: Bodies = env, raw: Raw = raw) -> np.ndarray:
             """Step both in turn, so that other load on the machine strikes both."""
             spent, start = np.zeros(3), time.perf_counter()
             while time.perf_counter() - start < seconds:
@@ -131,16 +160,28 @@ def main() -> None:
             return spent
 
         whole, alone, bodies = median(ours)
-        print(f"{envs} robots: env/raw {alone / whole:.2f}   target >= 0.7   "
+        print(f"{envs} robots: bodies/raw {alone / whole:.2f}   target >= 0.7   "
               f"(bodies {bodies / whole:.0%} of a step)")  # fmt: skip
+    for preset in ("laptop", "paper"):
+        whole_env = Whole(preset, 256, options.threads)
+        raw = Raw(whole_env.env.engine.model, 256, options.threads)
+
+        def both(env: Whole = whole_env, raw: Raw = raw) -> np.ndarray:
+            spent, start = np.zeros(2), time.perf_counter()
+            while time.perf_counter() - start < seconds:
+                spent += env.step(raw)
+            return spent
+
+        whole, alone = median(both)
+        print(f"{preset}, 256 robots: env/raw {alone / whole:.2f}   target >= 0.7")
     for name, model in (
         ("no self-collision", variant(collide=False)),
         ("with frame sensors", variant(sensors=True)),
     ):
-        env = Env(64, options.threads)
+        env = Bodies(64, options.threads)
         pair = [Raw(one, 64, options.threads) for one in (variant(), model)]
 
-        def compare(env: Env = env, pair: list[Raw] = pair) -> np.ndarray:
+        def compare(env: Bodies = env, pair: list[Raw] = pair) -> np.ndarray:
             spent, start = np.zeros(2), time.perf_counter()
             while time.perf_counter() - start < seconds:
                 targets = env.targets()
