@@ -8,171 +8,26 @@ Your own module adds one with ``DOMAINS.register("mine", MyDomain())``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from prism_motor._checks import InputError, check_choice, show
 from prism_motor._devices import RANDOM_TENSORS, choose_device
 from prism_motor._plugins import load_plugins
 from prism_motor._registry import Registry
 from prism_motor.arms import REFERENCE
+from prism_motor.protocols import Evaluator, Film, Key, Preparation, Trainer
 from prism_motor.runs.configs import ConfigError, apply_overrides
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
 if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor, nn
-
     from prism_motor.reporting import ReportSpec
     from prism_motor.runs import Run
     from prism_motor.statistics.claims import Measure
     from prism_motor.train.distributed import Rank
-
-State = tuple[dict[str, "Tensor"], dict[str, Any]]
-"""Tensors and plain data that training resumes from."""
-
-Key = tuple[Any, ...]
-"""What identifies an episode within an evaluation."""
-
-
-class Trainer(Protocol):
-    """Trains a policy one update at a time, resumable bit for bit."""
-
-    config: Any
-    """The run."""
-    updates: int
-    """Finished updates."""
-    seconds: float
-    """Time they took."""
-
-    def update(self) -> dict[str, float] | None:
-        """Do one update; return a row of metrics when one is due."""
-        ...
-
-    def state(self) -> State:
-        """Return all that :meth:`restore` needs to resume exactly."""
-        ...
-
-    def state_before(self) -> State:
-        """Return the state from before the update that has just failed."""
-        ...
-
-    def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
-        """Resume from a saved state."""
-        ...
-
-    def models(self) -> dict[str, nn.Module]:
-        """Return the networks that must agree between processes."""
-        ...
-
-    def describe(self, row: Mapping[str, float]) -> str:
-        """Describe a row of metrics in one line."""
-        ...
-
-
-class Evaluator(Protocol):
-    """Runs episodes of one policy; made once for all conditions and seeds of an evaluation."""
-
-    def steps(self, keys: Sequence[Key]) -> int:
-        """Return the largest number of progress steps that some episodes can take."""
-        ...
-
-    def run(
-        self,
-        condition: str,
-        seed: int,
-        keys: Sequence[Key],
-        note: Callable[..., None],
-        report: Callable[[], None],
-    ) -> None:
-        """Run episodes; call ``note`` with each finished one and ``report`` after each step.
-
-        May change torch's thread count; it is restored afterwards.
-        """
-        ...
-
-    def close(self) -> None:
-        """Release all resources."""
-        ...
-
-
-class Film(Protocol):
-    """A video of a policy, made while it is iterated over."""
-
-    name: str
-    """Stem of its file's name, unless another is asked for."""
-    rate: float
-    """Pictures per second."""
-
-    def __len__(self) -> int:
-        """Return how many pictures it has."""
-        ...
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        """Make the pictures (height, width, 3) one by one."""
-        ...
-
-    def summary(self) -> str:
-        """Say what it showed, once it has been made."""
-        ...
-
-
-class Preparation(Protocol):
-    """Something that policies need before they can train, made once for all arms of a variant."""
-
-    @property
-    def path(self) -> Path:
-        """Its folder."""
-        ...
-
-    @property
-    def seed(self) -> int:
-        """Seed of everything random in it."""
-        ...
-
-    @property
-    def total(self) -> int:
-        """How many units it consists of."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """What it is called in tables: ``demonstrations``."""
-        ...
-
-    @property
-    def verb(self) -> str:
-        """How it is made, as a verb: ``record``."""
-        ...
-
-    @property
-    def unit(self) -> str:
-        """What one unit is called: ``demonstration``."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Settings of the runs that use it, by dotted key."""
-        ...
-
-    def command(self) -> list[str]:
-        """Return the arguments of ``prism`` that make the missing part."""
-        ...
-
-    def check(self) -> None:
-        """Raise if its folder holds something else."""
-        ...
-
-    def count_done(self) -> int:
-        """Return how many units are done; all of them only once it can be used."""
-        ...
-
-    def progress(self) -> tuple[int, float] | None:
-        """Return how many units are done and the seconds they took, once known."""
-        ...
 
 
 @dataclass(frozen=True)

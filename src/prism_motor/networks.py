@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from prism_motor.nn import PolynomialConditioner, build_actor, count_parameters
-from prism_motor.tracking.config import NetworkConfig
+from prism_motor.tracking.config import TrackingNetworkConfig
 from prism_motor.tracking.learning.networks import Discriminator, ValueEnsemble
 from prism_motor.tracking.observations import Layout
 from prism_motor.tracking.policy import TrackingPolicy, count_deployed
@@ -54,7 +54,7 @@ def _deployed(arm: str) -> Callable[[], nn.Module]:
 
 
 def _values(outputs: int) -> Callable[[], nn.Module]:
-    return partial(ValueEnsemble, NetworkConfig(), Layout(), [outputs])
+    return partial(ValueEnsemble, TrackingNetworkConfig(), Layout(), [outputs])
 
 
 NETWORKS: tuple[NamedNetwork, ...] = (
@@ -107,7 +107,10 @@ NETWORKS: tuple[NamedNetwork, ...] = (
     NamedNetwork("bfm-zero/forward-map", _values(256), 135_865_204, ""),
     NamedNetwork("bfm-zero/critic", _values(1), 134_820_214, ""),
     NamedNetwork(
-        "bfm-zero/discriminator", partial(Discriminator, NetworkConfig(), Layout()), 2_905_089, ""
+        "bfm-zero/discriminator",
+        partial(Discriminator, TrackingNetworkConfig(), Layout()),
+        2_905_089,
+        "",
     ),
 )
 """The paper's networks that this package builds."""

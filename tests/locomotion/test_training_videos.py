@@ -10,7 +10,7 @@ import torch
 
 from prism_motor.cli import main
 from prism_motor.locomotion.presets import make_config
-from prism_motor.locomotion.training_videos import SETTINGS, TrainingVideos
+from prism_motor.locomotion.training_videos import SETTINGS, WalkingVideos
 from prism_motor.runs import Run
 from prism_motor.sim.rendering import RenderingError, find_backend
 from prism_motor.train import session
@@ -36,9 +36,7 @@ def train(path, every=None, settings=TINY):
     """Train four updates; return what was said about films."""
     run, trainer = session.start(small(), path)
     said = []
-    films = (
-        TrainingVideos(path / "videos", trainer, every, said.append, settings) if every else None
-    )
+    films = WalkingVideos(path / "videos", trainer, every, said.append, settings) if every else None
     session.train(run, trainer, 4, films)
     return said
 
@@ -143,7 +141,7 @@ def test_what_is_missing_is_known_before_the_run_folder_is_made(tmp_path, capsys
 
 
 def test_command_films_new_and_resumed_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(TrainingVideos.__init__, "__defaults__", (TINY,))
+    monkeypatch.setattr(WalkingVideos.__init__, "__defaults__", (TINY,))
     out = str(tmp_path / "run")
     main([*WORDS, "--updates", "2", "--out", out, "--video-every", "2"])
     assert names(tmp_path / "run") == ["00000002.mp4"]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from prism_motor.cli import main
-from prism_motor.locomotion.overlay import Overlay
+from prism_motor.locomotion.overlay import WalkingOverlay
 from prism_motor.locomotion.presets import make_config
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.locomotion.video import VideoConfig, WalkingVideo
@@ -99,7 +99,7 @@ def test_no_way_to_draw_names_the_packages(monkeypatch):
 
 def test_bars_are_as_long_as_the_velocity():
     white = np.full((480, 640, 3), 255, dtype=np.uint8)
-    overlay = Overlay("title", 640, 480)
+    overlay = WalkingOverlay("title", 640, 480)
 
     def blue(velocity):
         picture = overlay.draw(white, "status", (0.0, 0.0, 0.0), velocity).astype(int)

@@ -8,7 +8,7 @@ from prism_motor._checks import InputError
 from prism_motor.tracking.motions.sampling import make_motion
 from prism_motor.tracking.presets import PRESETS
 from prism_motor.tracking.references import References, action_units, load_references
-from prism_motor.tracking.task import ActionConfig
+from prism_motor.tracking.task import TrackingActionConfig
 from tests.tracking.robots import cut, replace, short_references
 
 PER_UNIT = {
@@ -25,18 +25,18 @@ def test_units_by_effort_are_the_published_ones():
     from prism_motor.sim.robots import make_robot
 
     names = make_robot("g1-29").joint_names
-    units = action_units(ActionConfig(unit="effort"), "g1-29", short_references())
+    units = action_units(TrackingActionConfig(unit="effort"), "g1-29", short_references())
     for name, unit in zip(names, units, strict=True):
         assert unit == pytest.approx(
             PER_UNIT[name.removeprefix("left_").removeprefix("right_")], abs=6e-5
         ), name
-    soft = action_units(ActionConfig(unit="effort"), "g1-29-soft-waist", short_references())
+    soft = action_units(TrackingActionConfig(unit="effort"), "g1-29-soft-waist", short_references())
     assert soft[names.index("waist_yaw")] == pytest.approx(1.25 * 88 / 40.17924, rel=1e-5)
 
 
 def test_units_by_clips_reach_every_frame_and_a_margin():
     references = short_references()
-    units = action_units(ActionConfig(unit="clips", margin=0.2), "g1-29", references)
+    units = action_units(TrackingActionConfig(unit="clips", margin=0.2), "g1-29", references)
     furthest = [0.0] * 29
     for row in references.qpos:
         for joint in range(29):

@@ -16,9 +16,9 @@ from prism_motor.tracking.domain import TRACKING
 from prism_motor.tracking.evaluation import Piece, TrackedPiece
 from prism_motor.tracking.metrics import earth_movers_distance
 from prism_motor.tracking.motions import find_clip, make_motion
-from prism_motor.tracking.overlay import Overlay
+from prism_motor.tracking.overlay import TrackingOverlay
 from prism_motor.tracking.references import References
-from prism_motor.tracking.training_videos import SETTINGS, TrainingVideos
+from prism_motor.tracking.training_videos import SETTINGS, TrackingVideos
 from prism_motor.tracking.video import TrackingFilm, TrackingVideo, unused_name
 from prism_motor.train import session
 from tests.tracking.tiny import make_run
@@ -85,7 +85,7 @@ def test_a_ghost_is_translucent_and_where_it_was_put():
 def test_the_overlay_leaves_the_feet_alone_and_shows_falls():
     white = np.full((480, 640, 3), 255, dtype=np.uint8)
     upright = np.array([True] * 50 + [False] * 25)
-    picture = Overlay("title", 640, 480).draw(white, "wave", upright, 100, 1.0).astype(int)
+    picture = TrackingOverlay("title", 640, 480).draw(white, "wave", upright, 100, 1.0).astype(int)
     assert (picture[60:] == 255).all()
     bar = picture[52]
     green, red = ((bar == colour).all(-1).nonzero()[0] for colour in ((46, 139, 87), (200, 69, 46)))
@@ -193,7 +193,7 @@ def test_videos_of_training_leave_no_trace(tmp_path):
         run, trainer = session.start(config, path)
         small = replace(SETTINGS, seconds=0.2, **SMALL)
         said = []
-        films = TrainingVideos(path / "videos", trainer, 3, said.append, small) if every else None
+        films = TrackingVideos(path / "videos", trainer, 3, said.append, small) if every else None
         session.train(run, trainer, config.updates, films)
         assert said == []
         return Run.open(path).load().tensors

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from prism_motor._checks import PrismError
 from prism_motor.campaigns.config import Arm, Campaign, CampaignError, Variant
 from prism_motor.campaigns.work import PlannedPreparation, PlannedRun, Settings
-from prism_motor.domains import DOMAINS, Preparation
+from prism_motor.domains import DOMAINS
+from prism_motor.protocols import Preparation
 from prism_motor.runs.configs import flatten
 
 if TYPE_CHECKING:

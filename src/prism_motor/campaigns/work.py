@@ -11,7 +11,8 @@ from typing import Any
 
 from prism_motor._checks import PrismError
 from prism_motor.campaigns.config import CampaignError
-from prism_motor.domains import DOMAINS, Domain, Preparation
+from prism_motor.domains import DOMAINS, Domain
+from prism_motor.protocols import Preparation
 from prism_motor.runs import Run, to_dict
 from prism_motor.runs.atomic import write_json
 from prism_motor.runs.checkpoints import checkpoint_steps

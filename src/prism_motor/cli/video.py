@@ -17,7 +17,7 @@ from prism_motor.domains import DOMAINS, open_run
 if TYPE_CHECKING:
     import numpy as np
 
-    from prism_motor.domains import Film
+    from prism_motor.protocols import Film
 
 _USAGE = """usage: prism video RUN [--out FILE] [--checkpoint NUMBER] [--device DEVICE] [OPTIONS]
 

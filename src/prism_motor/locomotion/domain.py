@@ -7,12 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from prism_motor.domains import Domain, Evaluator, Key, Trainer
+from prism_motor.domains import Domain
 from prism_motor.locomotion.conditions import CONDITIONS, find_condition
 from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation, WalkingFilm
 from prism_motor.locomotion.evaluation import WalkingEpisode
 from prism_motor.locomotion.presets import arm_names, make_config, preset_names
 from prism_motor.locomotion.reporting import MEASURES, WalkingReport
+from prism_motor.protocols import Evaluator, Key, Trainer
 from prism_motor.runs import to_dict
 
 if TYPE_CHECKING:
@@ -124,9 +125,9 @@ class LocomotionDomain(Domain):
         self, trainer: Trainer, folder: Path, every: int, say: Callable[[str], None]
     ) -> Callable[[dict[str, float]], None]:
         """Return the listener that records a video every few updates."""
-        from prism_motor.locomotion.training_videos import TrainingVideos
+        from prism_motor.locomotion.training_videos import WalkingVideos
 
-        return TrainingVideos(folder, trainer, every, say)  # type: ignore[arg-type]
+        return WalkingVideos(folder, trainer, every, say)  # type: ignore[arg-type]
 
     def films(
         self, run: str | Path, settings: WalkingFilm, step: int | None, device: str | None

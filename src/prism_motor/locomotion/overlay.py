@@ -20,7 +20,7 @@ _RANGE = 1.0
 _INK, _FAINT, _COMMAND, _MEASURED = "#1d2733", "#c3ccd6", "#d9622b", "#1a6bb8"
 
 
-class Overlay:
+class WalkingOverlay:
     """Draws text and bars over the frames of a video.
 
     Args:

@@ -29,8 +29,8 @@ from prism_motor.train.finite import (
 )
 
 if TYPE_CHECKING:
-    from prism_motor.domains import State
     from prism_motor.locomotion.config import LocomotionConfig
+    from prism_motor.protocols import State
 
 
 class WalkingTrainer:

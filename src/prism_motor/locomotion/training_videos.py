@@ -21,7 +21,7 @@ SETTINGS = VideoConfig(seconds=6.0, width=480, height=360)
 """Short and small: nominal conditions, walking forward."""
 
 
-class TrainingVideos(FilmingListener):
+class WalkingVideos(FilmingListener):
     """Records a video every few updates; a failure is reported and training continues.
 
     Args:

@@ -16,7 +16,7 @@ from prism_motor.locomotion.commands import HeldCommands
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.env import VelocityEnv, make_env
 from prism_motor.locomotion.evaluation import ActionFunction, check_actions
-from prism_motor.locomotion.overlay import Overlay
+from prism_motor.locomotion.overlay import WalkingOverlay
 from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.rendering import Renderer
 
@@ -90,7 +90,7 @@ class WalkingVideo:
         control_rate = 1 / self.env.control_dt
         self.every = max(1, round(control_rate / _FRAME_RATE))
         self.rate = control_rate / self.every
-        self.overlay = Overlay(title, config.width, config.height)
+        self.overlay = WalkingOverlay(title, config.width, config.height)
         self.falls = 0
 
     def __len__(self) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor._checks import InputError
-from prism_motor.domains import Domain, Evaluator, Key, Preparation, Trainer
+from prism_motor.domains import Domain
 from prism_motor.manipulation.backbones import BACKBONES
 from prism_motor.manipulation.config import HandlingEvaluation, HandlingTask, ManipulationConfig
 from prism_motor.manipulation.data import drawn_as, tasks_of
@@ -23,6 +23,7 @@ from prism_motor.manipulation.episodes import (
 from prism_motor.manipulation.presets import ARMS, PRESETS, make_config, preset_of
 from prism_motor.manipulation.reporting import MEASURES, HandlingReport
 from prism_motor.manipulation.rollout import PERTURBATIONS, find_perturbation
+from prism_motor.protocols import Evaluator, Key, Preparation, Trainer
 from prism_motor.runs.layout import PRETRAINED
 
 if TYPE_CHECKING:

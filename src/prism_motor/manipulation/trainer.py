@@ -18,9 +18,9 @@ from prism_motor.train.finite import check
 from prism_motor.train.gradient import GradientTrainer
 
 if TYPE_CHECKING:
-    from prism_motor.domains import State
     from prism_motor.manipulation.config import ManipulationConfig
     from prism_motor.manipulation.demonstrations.cache import Demonstrations
+    from prism_motor.protocols import State
 
 
 class HandlingTrainer(GradientTrainer):

@@ -19,7 +19,7 @@ _Share = Annotated[float, between(0, 1)]
 
 
 @dataclass(frozen=True)
-class NetworkConfig(Checked, section="networks"):
+class TrackingNetworkConfig(Checked, section="networks"):
     """Sizes of the networks; one filter of the history per network that sees it."""
 
     blocks: Literal["residual", "simple"] = "residual"
@@ -263,7 +263,7 @@ class ReplayConfig(Checked, section="replay"):
 class LearningSettings(Checked, section=""):
     """Everything about learning that a preset fixes."""
 
-    networks: NetworkConfig = field(default_factory=NetworkConfig)
+    networks: TrackingNetworkConfig = field(default_factory=TrackingNetworkConfig)
     """The networks."""
     latents: LatentConfig = field(default_factory=LatentConfig)
     """The latents."""

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor._console import count
-from prism_motor.domains import Domain, Evaluator, Key, Trainer
+from prism_motor.domains import Domain
+from prism_motor.protocols import Evaluator, Key, Trainer
 from prism_motor.runs import to_dict
 from prism_motor.runs.layout import PROMPTS, VIDEOS
 from prism_motor.tracking.conditions import CONDITIONS, find_condition
@@ -126,9 +127,9 @@ class TrackingDomain(Domain):
         self, trainer: Trainer, folder: Path, every: int, say: Callable[[str], None]
     ) -> Callable[[dict[str, float]], None]:
         """Return the listener that records a video every few updates."""
-        from prism_motor.tracking.training_videos import TrainingVideos
+        from prism_motor.tracking.training_videos import TrackingVideos
 
-        return TrainingVideos(folder, trainer, every, say)  # type: ignore[arg-type]
+        return TrackingVideos(folder, trainer, every, say)  # type: ignore[arg-type]
 
     def load_policy(self, run: str | Path, step: int | None = None) -> TrackingPolicy:
         """Load a tracking policy."""

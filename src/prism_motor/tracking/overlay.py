@@ -11,7 +11,7 @@ from prism_motor._extras import missing_extra
 _INK, _FAINT, _UPRIGHT, _FALLEN = "#1d2733", "#c3ccd6", "#2e8b57", "#c8452e"
 
 
-class Overlay:
+class TrackingOverlay:
     """Draws who the robot is, what it tracks and how well over the pictures of a video.
 
     Args:

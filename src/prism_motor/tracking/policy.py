@@ -11,7 +11,7 @@ from prism_motor.tracking.learning.networks import GOAL_STREAMS, BackwardMap, Tr
 from prism_motor.tracking.learning.normaliser import ObservationNormaliser
 
 if TYPE_CHECKING:
-    from prism_motor.tracking.config import NetworkConfig
+    from prism_motor.tracking.config import TrackingNetworkConfig
     from prism_motor.tracking.observations import Layout
 
 
@@ -23,7 +23,7 @@ class TrackingPolicy(nn.Module):
         layout: The observations.
     """
 
-    def __init__(self, config: NetworkConfig, layout: Layout) -> None:
+    def __init__(self, config: TrackingNetworkConfig, layout: Layout) -> None:
         super().__init__()
         self.layout = layout
         self.normaliser = ObservationNormaliser(layout)

@@ -16,15 +16,15 @@ from prism_motor.tracking.config import (
     LatentConfig,
     LearnerConfig,
     LearningSettings,
-    NetworkConfig,
     ReplayConfig,
     TrackingConfig,
+    TrackingNetworkConfig,
     WarmStartConfig,
 )
 from prism_motor.tracking.task import (
     NOMINAL,
-    ActionConfig,
     StartConfig,
+    TrackingActionConfig,
     TrackingTask,
 )
 
@@ -68,12 +68,12 @@ _LAPTOP = TrackingPreset(
         clips=("stand", "wave", "squat", "twist", "sway", "bow", "walk-forward"),
         compact=True,
         history=2,
-        actions=ActionConfig(unit="clips"),
+        actions=TrackingActionConfig(unit="clips"),
         starts=StartConfig(lying=0.0, after_fall=0.5),
         randomisation=NOMINAL,
     ),
     settings=LearningSettings(
-        networks=NetworkConfig(
+        networks=TrackingNetworkConfig(
             blocks="simple",
             width=256,
             layers=1,
@@ -152,7 +152,7 @@ ARMS = ("mlp", "mlp-matched", "mlp-large", "prism")
 _NAMES = ("kind", "preset", "arm", "seed")
 
 
-def arm_networks(arm: str, preset: TrackingPreset) -> NetworkConfig:
+def arm_networks(arm: str, preset: TrackingPreset) -> TrackingNetworkConfig:
     """Return the networks of an arm."""
     networks = preset.settings.networks
     changes = {

@@ -25,7 +25,7 @@ from prism_motor.tracking.observations import (
 )
 
 if TYPE_CHECKING:
-    from prism_motor.tracking.task import ActionConfig, TrackingTask
+    from prism_motor.tracking.task import TrackingActionConfig, TrackingTask
 
 EFFORT_SHARE = 1.25
 """How much of a motor's limit an action of one asks of a drive at rest, for units of ``effort``."""
@@ -145,7 +145,9 @@ def clips_digest(names: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def action_units(config: ActionConfig, robot: str, references: References) -> tuple[float, ...]:
+def action_units(
+    config: TrackingActionConfig, robot: str, references: References
+) -> tuple[float, ...]:
     """Return how far an action of one moves each joint's target, rad."""
     joints = make_robot(robot).joints
     if config.unit == "effort":

@@ -14,7 +14,7 @@ Range = Annotated[tuple[float, float], length(2, 2)]
 
 
 @dataclass(frozen=True)
-class ActionConfig(Checked, section="task.actions"):
+class TrackingActionConfig(Checked, section="task.actions"):
     """What an action between -1 and 1 does: it moves the drives' targets off the default pose."""
 
     unit: Literal["effort", "clips"] = "effort"
@@ -102,7 +102,7 @@ class TrackingTask(Checked, section="task"):
     """Whether the privileged state has eleven key bodies instead of 31."""
     history: Annotated[int, between(1, 100)] = 4
     """Past steps that the actor sees."""
-    actions: ActionConfig = field(default_factory=ActionConfig)
+    actions: TrackingActionConfig = field(default_factory=TrackingActionConfig)
     """What actions do."""
     starts: StartConfig = field(default_factory=StartConfig)
     """How episodes begin and end."""

@@ -24,7 +24,7 @@ SETTINGS = TrackingFilm(seconds=6.0, width=480, height=360)
 """Short and small."""
 
 
-class TrainingVideos(FilmingListener):
+class TrackingVideos(FilmingListener):
     """Records a video every few updates; a failure is reported and training continues.
 
     Args:

@@ -108,12 +108,12 @@ class TrackingVideo:
         return len(range(0, self.piece.frames, self._every))
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        from prism_motor.tracking.overlay import Overlay
+        from prism_motor.tracking.overlay import TrackingOverlay
 
         shown, config = slice(None, None, self._every), self.config
         ghosts = None if config.ghost == "none" else self._wanted[shown]
         aside = _ASIDE if config.ghost == "beside" else 0.0
-        overlay = Overlay(self.title, config.width, config.height)
+        overlay = TrackingOverlay(self.title, config.width, config.height)
         pictures = draw_states(self.tracked.qpos[shown], config.pictures, ghosts, aside=aside)
         emd, last = 0.0, len(self) - 1
         for index, picture in enumerate(pictures):

@@ -21,7 +21,8 @@ import torch
 from prism_motor._checks import EvaluationError
 from prism_motor._console import note
 from prism_motor._devices import choose_device
-from prism_motor.domains import Domain, Evaluator, Key, open_run
+from prism_motor.domains import Domain, open_run
+from prism_motor.protocols import Evaluator, Key
 from prism_motor.reporting import EVALUATED_BY
 from prism_motor.runs import Run, collect_provenance
 from prism_motor.runs.atomic import remove_leftovers

@@ -25,7 +25,7 @@ from prism_motor.train.finite import (
 )
 
 if TYPE_CHECKING:
-    from prism_motor.domains import State
+    from prism_motor.protocols import State
     from prism_motor.train.config import RunConfig
 
 

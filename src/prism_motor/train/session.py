@@ -13,7 +13,8 @@ from prism_motor._checks import InputError, PrismError
 from prism_motor._console import count
 from prism_motor._devices import resolve_device
 from prism_motor._processes import Stopped, StopRequests
-from prism_motor.domains import Domain, Trainer, domain_of, open_run
+from prism_motor.domains import Domain, domain_of, open_run
+from prism_motor.protocols import Trainer
 from prism_motor.runs import (
     Checkpoint,
     Run,

@@ -15,7 +15,7 @@ from prism_motor.sim.rendering import RenderingError
 from prism_motor.sim.video_files import write_video
 
 if TYPE_CHECKING:
-    from prism_motor.domains import Film
+    from prism_motor.protocols import Film
 
 
 class FilmingListener(ABC):

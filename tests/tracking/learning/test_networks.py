@@ -6,7 +6,7 @@ from torch import nn
 
 from prism_motor._checks import InputError
 from prism_motor.nn import count_parameters
-from prism_motor.tracking.config import NetworkConfig
+from prism_motor.tracking.config import TrackingNetworkConfig
 from prism_motor.tracking.learning.networks import (
     BackwardMap,
     Discriminator,
@@ -23,11 +23,11 @@ from prism_motor.tracking.presets import ARMS, PRESETS, arm_networks
 
 LAYOUT = Layout(compact=True)
 SMALL = PRESETS["tiny"].settings.networks
-RESIDUAL = NetworkConfig(width=16, layers=2, critic_embedding=3, latent=8)
+RESIDUAL = TrackingNetworkConfig(width=16, layers=2, critic_embedding=3, latent=8)
 
 
 def test_counts_of_the_paper():
-    paper, layout = NetworkConfig(), Layout()
+    paper, layout = TrackingNetworkConfig(), Layout()
     with torch.device("meta"):
         assert count_parameters(TrackingActor(paper, layout)) == 31_906_145
         assert count_parameters(BackwardMap(paper, layout)) == 201_472
@@ -91,7 +91,7 @@ def test_gradients_of_the_fast_tanh_are_those_of_tanh():
 @pytest.mark.parametrize("config", [SMALL, RESIDUAL])
 @pytest.mark.parametrize("kind", ["none", "prism", "mlp"])
 def test_networks_of_an_ensemble_share_nothing(config, kind):
-    config = NetworkConfig(**{**vars(config), "filter": kind, "critic_history": True})
+    config = TrackingNetworkConfig(**{**vars(config), "filter": kind, "critic_history": True})
     values = ValueEnsemble(config, LAYOUT, [config.latent, 1, 1])
     inputs = torch.randn(5, LAYOUT.size), torch.randn(5, config.latent), torch.randn(5, 29)
     outputs = values(*inputs)
@@ -148,11 +148,11 @@ def test_streams_that_a_network_must_not_see_do_not_matter():
 
 def test_filters_change_the_history_alone_and_keep_its_size():
     for kind in ("prism", "mlp"):
-        made = make_filter(NetworkConfig(filter=kind), 372)
+        made = make_filter(TrackingNetworkConfig(filter=kind), 372)
         assert made(torch.randn(3, 372)).shape == (3, 372)
         # Both end with a norm whose scale starts at one.
         assert made(torch.randn(3, 372)).square().mean().item() == pytest.approx(1.0, abs=1e-3)
-    assert isinstance(make_filter(NetworkConfig(), 372), nn.Identity)
+    assert isinstance(make_filter(TrackingNetworkConfig(), 372), nn.Identity)
 
 
 def test_initial_weights_are_orthogonal():
@@ -180,4 +180,4 @@ def test_backward_codes_are_on_the_sphere_and_actions_within_one():
 
 def test_an_odd_width_is_refused():
     with pytest.raises(InputError, match="must be even"):
-        NetworkConfig(width=65)
+        TrackingNetworkConfig(width=65)

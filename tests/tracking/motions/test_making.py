@@ -9,7 +9,7 @@ from prism_motor.tracking.motions.checks import check_clip, sole_heights
 from prism_motor.tracking.motions.kinematic import (
     MOTIONS,
     RELAXED,
-    Plan,
+    MotionPlan,
     ease,
     make_kinematic,
     solve,
@@ -83,7 +83,7 @@ def test_motions_do_what_they_are_called():
 
 def test_a_plan_out_of_reach_is_an_error():
     with pytest.raises(ValueError, match="out of reach"):
-        solve(Plan(height=1.2), 5)
+        solve(MotionPlan(height=1.2), 5)
     with pytest.raises(ValueError, match=r"Unknown motion 'kik'.*Did you mean 'kick'"):
         make_kinematic("kik")
 

@@ -24,7 +24,7 @@ from prism_motor.tracking.learning.latents import project
 from prism_motor.tracking.observations import HISTORY, LAST_ACTION, STREAMS, Layout
 
 if TYPE_CHECKING:
-    from prism_motor.tracking.config import NetworkConfig
+    from prism_motor.tracking.config import TrackingNetworkConfig
 
 MEMBERS = 2
 """Members of the forward map, and of each critic."""
@@ -109,7 +109,7 @@ def _norm(features: int, members: int) -> nn.Module:
     return EnsembleNorm(features, members) if members else nn.LayerNorm(features)
 
 
-class Block(nn.Module):
+class NormBlock(nn.Module):
     """LayerNorm, Linear and, except in a head, Mish; with equal sizes the input can be added."""
 
     def __init__(
@@ -134,13 +134,15 @@ class Block(nn.Module):
         return x + F.mish(y) if self._residual else F.mish(y)
 
 
-def _embedding(config: NetworkConfig, in_features: int, depth: int, members: int) -> nn.Sequential:
+def _embedding(
+    config: TrackingNetworkConfig, in_features: int, depth: int, members: int
+) -> nn.Sequential:
     """Return ``depth`` layers that end at half of the width."""
     width = config.width
     if config.blocks == "residual":
-        middle = [Block(width, width, members, residual=True) for _ in range(depth - 2)]
-        first = Block(in_features, width, members)
-        return nn.Sequential(first, *middle, Block(width, width // 2, members))
+        middle = [NormBlock(width, width, members, residual=True) for _ in range(depth - 2)]
+        first = NormBlock(in_features, width, members)
+        return nn.Sequential(first, *middle, NormBlock(width, width // 2, members))
     squash = (EnsembleNormTanh(width, members),) if members else (nn.LayerNorm(width), nn.Tanh())
     layers = [_linear(in_features, width, members), *squash]
     for _ in range(depth - 2):
@@ -148,11 +150,11 @@ def _embedding(config: NetworkConfig, in_features: int, depth: int, members: int
     return nn.Sequential(*layers, _linear(width, width // 2, members), nn.ReLU(inplace=True))
 
 
-def _trunk(config: NetworkConfig, members: int) -> nn.Sequential:
+def _trunk(config: TrackingNetworkConfig, members: int) -> nn.Sequential:
     """Return the layers behind the embeddings, without the head."""
     width = config.width
     if config.blocks == "residual":
-        blocks = [Block(width, width, members, residual=True) for _ in range(config.layers)]
+        blocks = [NormBlock(width, width, members, residual=True) for _ in range(config.layers)]
         return nn.Sequential(*blocks)
     layers: list[nn.Module] = []
     for _ in range(config.layers):
@@ -160,13 +162,13 @@ def _trunk(config: NetworkConfig, members: int) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-def _head(config: NetworkConfig, out_features: int, members: int) -> nn.Module:
+def _head(config: TrackingNetworkConfig, out_features: int, members: int) -> nn.Module:
     if config.blocks == "residual":
-        return Block(config.width, out_features, members, head=True)
+        return NormBlock(config.width, out_features, members, head=True)
     return _linear(config.width, out_features, members)
 
 
-def make_filter(config: NetworkConfig, size: int) -> nn.Module:
+def make_filter(config: TrackingNetworkConfig, size: int) -> nn.Module:
     """Return the filter of a history of ``size`` entries; its output has the same size."""
     if config.filter == "none":
         return nn.Identity()
@@ -182,7 +184,9 @@ def make_filter(config: NetworkConfig, size: int) -> nn.Module:
 class _Inputs(nn.Module):
     """Picks the streams of a network and filters the history."""
 
-    def __init__(self, config: NetworkConfig, layout: Layout, streams: Sequence[str]) -> None:
+    def __init__(
+        self, config: TrackingNetworkConfig, layout: Layout, streams: Sequence[str]
+    ) -> None:
         super().__init__()
         self._layout, self._streams = layout, tuple(streams)
         self.size = layout.width(streams)
@@ -207,7 +211,7 @@ class TrackingActor(nn.Module):
     Shape: observations (N, size), latents (N, d) -> (N, actions).
     """
 
-    def __init__(self, config: NetworkConfig, layout: Layout) -> None:
+    def __init__(self, config: TrackingNetworkConfig, layout: Layout) -> None:
         super().__init__()
         self.outputs = layout.actions
         self.inputs = _Inputs(config, layout, ACTOR_STREAMS)
@@ -247,7 +251,9 @@ class ValueEnsemble(nn.Module):
         outputs: Outputs of every network: d for the forward map, 1 for a critic.
     """
 
-    def __init__(self, config: NetworkConfig, layout: Layout, outputs: Sequence[int]) -> None:
+    def __init__(
+        self, config: TrackingNetworkConfig, layout: Layout, outputs: Sequence[int]
+    ) -> None:
         super().__init__()
         streams = [name for name in STREAMS if name != HISTORY or config.critic_history]
         members = MEMBERS * len(outputs)
@@ -290,7 +296,7 @@ def _join(seen: Sequence[Tensor], others: Tensor) -> Tensor:
 class BackwardMap(nn.Module):
     """B(s) on the sphere of radius sqrt(d), from state and privileged state."""
 
-    def __init__(self, config: NetworkConfig, layout: Layout) -> None:
+    def __init__(self, config: TrackingNetworkConfig, layout: Layout) -> None:
         super().__init__()
         width = config.backward_width
         self.layers = nn.Sequential(
@@ -309,7 +315,7 @@ class BackwardMap(nn.Module):
 class Discriminator(nn.Module):
     """Log-odds (N,) that a goal observation is an expert's, given the latent."""
 
-    def __init__(self, config: NetworkConfig, layout: Layout) -> None:
+    def __init__(self, config: TrackingNetworkConfig, layout: Layout) -> None:
         super().__init__()
         width = config.discriminator_width
         first = nn.Linear(config.latent + layout.width(GOAL_STREAMS), width)

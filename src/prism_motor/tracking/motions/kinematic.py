@@ -35,7 +35,7 @@ _PRECISE = 1e-4
 
 
 @dataclass
-class Plan:
+class MotionPlan:
     """What a robot does over T frames; a single number holds for all of them."""
 
     height: np.ndarray | float = _HEIGHT
@@ -72,9 +72,9 @@ def swing(time: np.ndarray, start: float, end: float, period: float) -> np.ndarr
 # The motions: time (T,) to a plan. Left and right in names are the robot's. -----------------------
 
 
-def _stand(t: np.ndarray) -> Plan:
+def _stand(t: np.ndarray) -> MotionPlan:
     breath = swing(t, 0, t[-1], 4.0)
-    return Plan(
+    return MotionPlan(
         height=_HEIGHT + 0.004 * breath,
         joints={
             "left_shoulder_roll": RELAXED["shoulder_roll"] + 0.02 * breath,
@@ -83,10 +83,10 @@ def _stand(t: np.ndarray) -> Plan:
     )
 
 
-def _squat(t: np.ndarray) -> Plan:
+def _squat(t: np.ndarray) -> MotionPlan:
     down = visit(t, 0.5, 2.2, 2.7, 4.4) + visit(t, 5.0, 6.7, 7.2, 8.9)
     arm = RELAXED["shoulder_pitch"] - 1.4 * down
-    return Plan(
+    return MotionPlan(
         height=_HEIGHT - 0.22 * down,
         lean=0.45 * down,
         joints={
@@ -98,9 +98,9 @@ def _squat(t: np.ndarray) -> Plan:
     )
 
 
-def _wave(t: np.ndarray) -> Plan:
+def _wave(t: np.ndarray) -> MotionPlan:
     up = visit(t, 0.5, 1.8, 5.5, 6.8)
-    return Plan(
+    return MotionPlan(
         joints={
             "right_shoulder_pitch": RELAXED["shoulder_pitch"] * (1 - up),
             "right_shoulder_roll": -RELAXED["shoulder_roll"] - 1.45 * up,
@@ -110,10 +110,10 @@ def _wave(t: np.ndarray) -> Plan:
     )
 
 
-def _twist(t: np.ndarray) -> Plan:
+def _twist(t: np.ndarray) -> MotionPlan:
     turn = swing(t, 0.5, 8.5, 4.0)
     out = 0.35 * visit(t, 0.5, 1.5, 7.5, 8.5)
-    return Plan(
+    return MotionPlan(
         joints={
             "waist_yaw": 0.7 * turn,
             "left_shoulder_roll": RELAXED["shoulder_roll"] + out,
@@ -122,9 +122,9 @@ def _twist(t: np.ndarray) -> Plan:
     )
 
 
-def _bow(t: np.ndarray) -> Plan:
+def _bow(t: np.ndarray) -> MotionPlan:
     down = visit(t, 0.5, 2.3, 3.2, 5.0)
-    return Plan(
+    return MotionPlan(
         height=_HEIGHT - 0.03 * down,
         lean=0.45 * down,
         joints={
@@ -137,24 +137,24 @@ def _bow(t: np.ndarray) -> Plan:
     )
 
 
-def _sway(t: np.ndarray) -> Plan:
+def _sway(t: np.ndarray) -> MotionPlan:
     side = swing(t, 0.5, 8.5, 4.0)
-    return Plan(balance=0.7 * side, joints={"waist_roll": 0.12 * side})
+    return MotionPlan(balance=0.7 * side, joints={"waist_roll": 0.12 * side})
 
 
-def _reach(t: np.ndarray) -> Plan:
+def _reach(t: np.ndarray) -> MotionPlan:
     left, right = visit(t, 0.5, 2.0, 2.6, 4.1), visit(t, 4.5, 6.0, 6.6, 8.1)
     joints = {"waist_yaw": 0.3 * (right - left), "waist_pitch": 0.15 * (left + right)}
     for side, out in (("left", left), ("right", right)):
         joints[f"{side}_shoulder_pitch"] = RELAXED["shoulder_pitch"] - 1.9 * out
         joints[f"{side}_elbow"] = RELAXED["elbow"] + 0.5 * out
-    return Plan(joints=joints)
+    return MotionPlan(joints=joints)
 
 
-def _step(t: np.ndarray) -> Plan:
+def _step(t: np.ndarray) -> MotionPlan:
     first, second = visit(t, 1.6, 2.4, 2.6, 3.4), visit(t, 5.6, 6.4, 6.6, 7.4)
     over = visit(t, 0.3, 1.5, 3.5, 4.7) - visit(t, 4.3, 5.5, 7.5, 8.7)
-    return Plan(
+    return MotionPlan(
         height=_HEIGHT - _LOWER * abs(over),
         balance=over,
         feet={
@@ -165,11 +165,11 @@ def _step(t: np.ndarray) -> Plan:
     )
 
 
-def _kick(t: np.ndarray) -> Plan:
+def _kick(t: np.ndarray) -> MotionPlan:
     raised, out = visit(t, 1.6, 2.6, 4.2, 5.2), visit(t, 2.6, 3.2, 3.4, 4.2)
     way = np.outer([0.10, 0.07, 0.20], raised) + np.outer([0.24, 0, 0.10], out)
     over = visit(t, 0.3, 1.5, 5.3, 6.5)
-    return Plan(
+    return MotionPlan(
         height=_HEIGHT - _LOWER * over,
         balance=over,
         feet={"right": way},
@@ -182,7 +182,7 @@ def _kick(t: np.ndarray) -> Plan:
     )
 
 
-MOTIONS: dict[str, tuple[float, str, Callable[[np.ndarray], Plan]]] = {
+MOTIONS: dict[str, tuple[float, str, Callable[[np.ndarray], MotionPlan]]] = {
     "stand": (8.0, "stands and breathes", _stand),
     "squat": (9.4, "squats twice, arms forward", _squat),
     "wave": (7.3, "waves with the right hand", _wave),
@@ -215,7 +215,7 @@ def relaxed_arms(joints: np.ndarray) -> None:
         joints[:, names.index(f"right_{part}")] = -angle if "roll" in part else angle
 
 
-def solve(plan: Plan, frames: int) -> np.ndarray:
+def solve(plan: MotionPlan, frames: int) -> np.ndarray:
     """Return the states (T, 36) of a plan.
 
     Raises:

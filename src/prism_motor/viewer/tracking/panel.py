@@ -18,7 +18,7 @@ _KINDS = {"a motion": "motion", "a pose": "goal", "a reward": "reward"}
 
 
 @dataclass(frozen=True)
-class Controls:
+class TrackingControls:
     """Values of the sliders and boxes."""
 
     prompt: Prompt
@@ -45,7 +45,7 @@ class Controls:
     """Whether the view follows the robot."""
 
 
-class Panel:
+class TrackingPanel:
     """The controls on the right of the browser window.
 
     Args:
@@ -140,9 +140,9 @@ class Panel:
         seconds = self.pose.value / 100 * self._prompter.seconds(self.motion.value)
         return Prompt("goal", self.motion.value, round(seconds, 2))
 
-    def read(self) -> Controls:
+    def read(self) -> TrackingControls:
         """Return the current values."""
-        return Controls(
+        return TrackingControls(
             prompt=self.prompt(),
             fade=self.fade.value,
             every=self.every.value,

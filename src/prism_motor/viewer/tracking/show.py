@@ -15,7 +15,7 @@ from prism_motor.domains import open_run, require_domain
 from prism_motor.tracking.domain import TRACKING
 from prism_motor.tracking.prompts.prompter import Prompter, load_library, motion_files
 from prism_motor.tracking.prompts.states import find_states
-from prism_motor.viewer.tracking.panel import Controls, Panel
+from prism_motor.viewer.tracking.panel import TrackingControls, TrackingPanel
 from prism_motor.viewer.tracking.readings import FAINT, TrackingPlots
 from prism_motor.viewer.tracking.scene import TrackingScene
 from prism_motor.viewer.tracking.session import TrackingSession
@@ -67,14 +67,14 @@ class TrackingShow:
         """Set up scene, controls and plots."""
         gui, session = server.gui, self.session
         self.scene = TrackingScene(server, session, self._colour, primitives=self._primitives)
-        self.panel = Panel(gui, session)
+        self.panel = TrackingPanel(gui, session)
         readings = gui.add_panel()
         with readings.add_tab("Live"):
             self._source = gui.add_html("")
             self._plots = TrackingPlots(gui, session, self._colour)
         readings.dock_left()
         readings.set_width(330)
-        self._controls: Controls = self.panel.read()
+        self._controls: TrackingControls = self.panel.read()
         self._shown = session.playlist[0]
 
     @property

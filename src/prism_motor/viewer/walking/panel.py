@@ -18,7 +18,7 @@ _BEYOND = 0.25
 
 
 @dataclass(frozen=True)
-class Controls:
+class WalkingControls:
     """Values of the sliders and boxes."""
 
     command: Command | None
@@ -37,7 +37,7 @@ class Controls:
     """Whether the view follows the robots."""
 
 
-class Panel:
+class WalkingPanel:
     """The controls on the right of the browser window.
 
     Args:
@@ -58,12 +58,12 @@ class Panel:
         self.disturb = DisturbControls(gui, session.walkers[0].mass, session.friction)
         self.view = ViewControls(gui)
 
-    def read(self) -> Controls:
+    def read(self) -> WalkingControls:
         """Return the current values."""
         by_hand = not self._own.value
         command = (self._forward.value, self._sideways.value, self._turn.value)
         name = self._robots.value if self._robots else next(iter(self._choices))
-        return Controls(
+        return WalkingControls(
             command=command if by_hand else None,
             friction=self.disturb.friction.value,
             payload=self.disturb.payload.value,

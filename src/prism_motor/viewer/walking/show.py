@@ -11,7 +11,7 @@ import viser
 from prism_motor._checks import InputError
 from prism_motor._figures import INK
 from prism_motor.viewer.walking.loading import load_walkers
-from prism_motor.viewer.walking.panel import Controls, Panel
+from prism_motor.viewer.walking.panel import WalkingControls, WalkingPanel
 from prism_motor.viewer.walking.readings import FAINT, FiringPlots, VelocityPlots
 from prism_motor.viewer.walking.scene import RobotScene
 from prism_motor.viewer.walking.session import Session
@@ -60,14 +60,14 @@ class WalkingShow:
         """Set up scene, controls and plots."""
         gui, session = server.gui, self.session
         self.scene = RobotScene(server, session, primitives=self._primitives)
-        self.panel = Panel(gui, session)
+        self.panel = WalkingPanel(gui, session)
         readings = gui.add_panel()
         with readings.add_tab("Live"):
             self._velocity = VelocityPlots(gui, session)
             self._firing = FiringPlots(gui, session, self._tops)
         readings.dock_left()
         readings.set_width(330)
-        self._controls: Controls = self.panel.read()
+        self._controls: WalkingControls = self.panel.read()
 
     @property
     def paused(self) -> bool:
