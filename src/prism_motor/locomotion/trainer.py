@@ -27,6 +27,7 @@ from prism_motor.train.finite import (
     check_weights,
     explain,
 )
+from prism_motor.train.optimizers import pack_optimizer, unpack_optimizer
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.config import LocomotionConfig
@@ -199,9 +200,8 @@ class WalkingTrainer:
         """Return (tensors, plain data) from which :meth:`restore` resumes exactly."""
         tensors = {f"actor.{k}": v for k, v in self.ppo._raw_actor.state_dict().items()}
         tensors |= {f"critic.{k}": v for k, v in self.ppo._raw_critic.state_dict().items()}
-        optimizer = self.ppo.optimizer.state_dict()
-        for index, entries in optimizer["state"].items():
-            tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
+        optimizer, groups = pack_optimizer(self.ppo.optimizer)
+        tensors |= optimizer
         tensors |= {f"env.{k}": v for k, v in self.env.state_dict().items()}
         tensors |= random_state(self.device)
         tensors = {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
@@ -210,7 +210,7 @@ class WalkingTrainer:
             "seconds": self.seconds,
             "world_size": self.world_size,
             "learning_rate": self.ppo.learning_rate,
-            "param_groups": optimizer["param_groups"],
+            "param_groups": groups,
         }
         return tensors, plain
 
@@ -238,13 +238,7 @@ class WalkingTrainer:
         """Resume from a saved state."""
         self.ppo._raw_actor.load_state_dict(select(tensors, "actor."))
         self.ppo._raw_critic.load_state_dict(select(tensors, "critic."))
-        entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
-        for name, value in select(tensors, "optimizer.").items():
-            index, key = name.split(".", 1)
-            entries[int(index)][key] = value
-        self.ppo.optimizer.load_state_dict(
-            {"state": dict(entries), "param_groups": plain["param_groups"]}
-        )
+        unpack_optimizer(self.ppo.optimizer, tensors, plain["param_groups"])
         self.env.load_state_dict(select(tensors, "env."))
         set_random_state(tensors, self.device)
         # Old checkpoints call updates "iteration".

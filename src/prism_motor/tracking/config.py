@@ -339,8 +339,8 @@ class TrackingEvaluation(EvaluationConfig):
     """Clips to track: names of shipped ones, files, or folders; default: those of the training."""
     piece: Annotated[float, above(0, 10_000)] = 10.0
     """Longest piece that a clip is cut into, s."""
-    window: Annotated[int, between(1, 1000)] = 1
-    """Coming frames whose mean prompts a step."""
+    window: Annotated[int, between(1, 1000)] | None = None
+    """Coming frames whose mean latent prompts a step; default: as the policy was trained."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -158,7 +158,7 @@ class TrackingDomain(Domain):
         random = find_condition(condition, config.task.randomisation)
         protocol = {
             "piece": evaluation.piece,
-            "window": evaluation.window,
+            "window": evaluation.window or config.task.ahead,
             "clips": list(evaluation.clips),
             "clips_sha256": clips_digest(evaluation.clips or config.task.clips),
         }
@@ -240,6 +240,7 @@ class _TrackingEvaluator:
         task = replace(config.task, clips=evaluation.clips or config.task.clips)
         self._references = load_references(task)
         self._pieces = cut_pieces(self._references, evaluation.piece, config.task.control_dt)
+        self._window = evaluation.window or config.task.ahead
 
     def steps(self, keys: Sequence[Key]) -> int:
         """Return the control steps of all batches, with policy and baselines."""
@@ -273,7 +274,7 @@ class _TrackingEvaluator:
 
         torch.set_num_threads(1)  # one thread keeps rounding the same everywhere
         units = torch.tensor(self._task.units)
-        own = policy_controller(self._policy, self._references, self._evaluation.window)
+        own = policy_controller(self._policy, self._references, self._window)
         controllers = {"": own, **baselines(self._references, units)}
         for batch in self._batches(condition, find_pieces(self._pieces, list(keys))):
             note(*self._batch(condition, seed, batch, controllers, report))

@@ -21,7 +21,6 @@ from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.runs.layout import EXPORT
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import scene_xml
-from prism_motor.tracking.config import TrackingEvaluation
 from prism_motor.tracking.contract import make_contract
 from prism_motor.tracking.evaluation import prompt_clips
 from prism_motor.tracking.learning.networks import ACTOR_STREAMS, GOAL_STREAMS
@@ -141,7 +140,8 @@ def _write(
         metadata={"goal": contract["goal"]},
     )
     clips_file = folder / runner.CLIPS
-    _write_clips(clips_file, policy, references, contract["provenance"]["policy_sha256"])
+    made_for = contract["provenance"]["policy_sha256"]
+    _write_clips(clips_file, policy, references, task.ahead, made_for)
     model_file = folder / runner.MODEL
     write_text(model_file, scene_xml(make_robot(task.robot), timestep=task.timestep))
     # The policy carries the contract; only then can the contract name the policy's file.
@@ -150,9 +150,10 @@ def _write(
     copy_runner(folder)
 
 
-def _write_clips(file: Path, policy: TrackingPolicy, references: References, made_for: str) -> None:
+def _write_clips(
+    file: Path, policy: TrackingPolicy, references: References, window: int, made_for: str
+) -> None:
     """Write a latent per frame, what is tracked, and where every clip begins."""
-    window = TrackingEvaluation().window
     latents = prompt_clips(policy, references, window)
     header = {"format": 1, "policy_sha256": made_for, "clips": list(references.names)}
     first = references.starts[:-1]

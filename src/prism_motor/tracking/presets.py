@@ -68,6 +68,7 @@ _LAPTOP = TrackingPreset(
         clips=("stand", "wave", "squat", "twist", "sway", "bow", "walk-forward"),
         compact=True,
         history=2,
+        ahead=8,
         actions=TrackingActionConfig(unit="clips"),
         starts=StartConfig(lying=0.0, after_fall=0.5),
         randomisation=NOMINAL,

@@ -102,6 +102,8 @@ class TrackingTask(Checked, section="task"):
     """Whether the privileged state has eleven key bodies instead of 31."""
     history: Annotated[int, between(1, 100)] = 4
     """Past steps that the actor sees."""
+    ahead: Annotated[int, between(1, 1000)] = 1
+    """Coming frames whose mean latent prompts a step when a clip is tracked."""
     actions: TrackingActionConfig = field(default_factory=TrackingActionConfig)
     """What actions do."""
     starts: StartConfig = field(default_factory=StartConfig)

@@ -195,7 +195,7 @@ class TrackingTrainer:
         """Evaluate the policy on all clips, and draw those more often that it tracks badly."""
         config, references = self.config, self._references
         pieces = cut_pieces(references, _PIECE, config.task.control_dt)
-        control = policy_controller(self.learner.policy, references, window=1)
+        control = policy_controller(self.learner.policy, references, config.task.ahead)
         with self._timing("evaluation"):
             tracked = track(
                 control, config.task, references, pieces, threads=config.threads, seed=config.seed

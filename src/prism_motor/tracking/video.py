@@ -152,7 +152,7 @@ def film_clips(
         stem: How the names of the files begin.
     """
     references = load_references(replace(task, clips=config.clips or task.clips))
-    control = policy_controller(policy, references, 1)
+    control = policy_controller(policy, references, task.ahead)
     films = []
     for index, clip in enumerate(references.names):
         frames = min(int(references.lengths[index]), round(config.seconds / task.control_dt) + 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from prism_motor.train.finite import (
     check_weights,
     explain,
 )
+from prism_motor.train.optimizers import pack_optimizer, unpack_optimizer
 
 if TYPE_CHECKING:
     from prism_motor.protocols import State
@@ -172,12 +172,7 @@ class GradientTrainer(ABC):
     def restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """Continue from a saved state."""
         self.load_weights(select(tensors, "policy."), plain)
-        entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
-        for name, value in select(tensors, "optimizer.").items():
-            index, key = name.split(".", 1)
-            entries[int(index)][key] = value
-        groups = plain["param_groups"]
-        self.optimizer.load_state_dict({"state": dict(entries), "param_groups": groups})
+        unpack_optimizer(self.optimizer, tensors, plain["param_groups"])
         if self.schedule is not None:
             self.schedule.load_state_dict(plain["schedule"])
         set_random_state(tensors, self._device)
@@ -188,16 +183,14 @@ class GradientTrainer(ABC):
 
     def _state(self, random: dict[str, Tensor]) -> State:
         tensors = {f"policy.{k}": v for k, v in self.weights().items()}
-        optimizer = self.optimizer.state_dict()
-        for index, entries in optimizer["state"].items():
-            tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
-        tensors |= random
+        moments, groups = pack_optimizer(self.optimizer)
+        tensors |= moments | random
         plain = {
             "updates": self.updates,
             "seconds": self.seconds,
             "losses": list(self._losses),
             "norms": list(self._norms),
-            "param_groups": optimizer["param_groups"],
+            "param_groups": groups,
         }
         if self.schedule is not None:
             plain["schedule"] = self.schedule.state_dict()

@@ -81,7 +81,7 @@ def follow(
         report: Called after every control step.
     """
     policy = loaded.policy
-    table = prompt_clips(policy, references, window=1)
+    table = prompt_clips(policy, references, loaded.config.task.ahead)
     device = table.device
     seen: list[tuple[Tensor, Tensor]] = []
 

@@ -32,10 +32,11 @@ class Term:
 
 
 TERMS = {
-    "joints": Term(0.20, 1.0),
-    "joints_far": Term(0.15, 0.2),
+    "joints_near": Term(0.15, 8.0),
+    "joints": Term(0.15, 1.0),
+    "joints_far": Term(0.10, 0.2),
     "bodies": Term(0.10, 30.0),
-    "vertical": Term(0.20, 10.0),
+    "vertical": Term(0.15, 10.0),
     "height": Term(0.10, 100.0),
     "velocity": Term(0.10, 4.0),
     "turning": Term(0.05, 1.0),
@@ -82,8 +83,10 @@ class TrackingReward:
         height = step.qpos[:, 2] - self._qpos[chosen, 2]
         joints = np.square(step.qpos[:, 7:] - self._qpos[chosen, 7:]).sum(axis=1)
         errors = {
+            # What is far off gets a direction, too, and what is near is not near enough.
+            "joints_near": joints,
             "joints": joints,
-            "joints_far": joints,  # what is far off still gets a direction
+            "joints_far": joints,
             "bodies": relative.mean(axis=0),
             "vertical": vertical,
             "height": np.square(height),

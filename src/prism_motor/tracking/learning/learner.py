@@ -7,7 +7,6 @@ one pass and one step serve them all. Nothing is terminal: falls and time-outs k
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -41,6 +40,7 @@ from prism_motor.train.finite import (
     check_optimizer,
     check_weights,
 )
+from prism_motor.train.optimizers import pack_optimizer, unpack_optimizer
 
 if TYPE_CHECKING:
     from prism_motor.tracking.config import LearningSettings
@@ -407,10 +407,8 @@ class TrackingLearner:
         groups = {}
         for name, optimizer in self._optimizers.items():
             check_optimizer(optimizer)
-            saved = optimizer.state_dict()
-            groups[name] = saved["param_groups"]
-            for index, entries in saved["state"].items():
-                tensors |= {f"optimizer.{name}.{index}.{k}": v for k, v in entries.items()}
+            moments, groups[name] = pack_optimizer(optimizer, f"optimizer.{name}.")
+            tensors |= moments
         ring, pushed = self.ring.state()
         tensors |= {f"ring.{k}": v for k, v in ring.items()}
         tensors["generator"] = self.generator.get_state()
@@ -436,12 +434,8 @@ class TrackingLearner:
             self.drop_anchor()
             self._anchor.load_state_dict(anchor)  # type: ignore[union-attr]
         for name, optimizer in self._optimizers.items():
-            entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
-            for key, value in select(tensors, f"optimizer.{name}.").items():
-                index, entry = key.split(".", 1)
-                entries[int(index)][entry] = value.clone()
             groups = plain["param_groups"][name]
-            optimizer.load_state_dict({"state": dict(entries), "param_groups": groups})
+            unpack_optimizer(optimizer, tensors, groups, f"optimizer.{name}.")
         self.ring.restore(select(tensors, "ring."), plain["ring_pushed"])
         self.generator.set_state(tensors["generator"])
         self._auxiliary_scale.restore(plain["auxiliary_scale"])

@@ -30,6 +30,7 @@ from prism_motor.train.finite import (
     check_rewards,
     check_weights,
 )
+from prism_motor.train.optimizers import pack_optimizer, unpack_optimizer
 
 if TYPE_CHECKING:
     from prism_motor.tracking.config import TrackingConfig
@@ -76,7 +77,7 @@ class WarmStart:
     ) -> None:
         self._config, self._learner, self._env = config.warm_start, learner, env
         self._precision, self._device = config.precision, config.device
-        self._window = config.latents.window
+        self._ahead = config.task.ahead
         self._reward = TrackingReward(references, env.layout)
         # Frames are numbered through all clips, and then once more at rest: those are held. Which
         # one follows each, and which is the last of its clip:
@@ -191,7 +192,7 @@ class WarmStart:
         policy = self._learner.policy
         parts = []
         for first, end in pairwise(self._starts):
-            latents = following_latents(policy.encode(self._goals[first + 1 : end]), self._window)
+            latents = following_latents(policy.encode(self._goals[first + 1 : end]), self._ahead)
             parts.append(torch.cat([latents, latents[-1:]]))
         return torch.cat([*parts, policy.encode(self._goals[self._total :])]).cpu()
 
@@ -294,13 +295,11 @@ class WarmStart:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return (tensors, plain data) from which :meth:`restore` continues, without the actor."""
-        saved = self._ppo.optimizer.state_dict()
-        tensors = {f"critic.{k}": v for k, v in self._ppo.critic.state_dict().items()}
+        optimizer, groups = pack_optimizer(self._ppo.optimizer)
+        tensors = {f"critic.{k}": v for k, v in self._ppo.critic.state_dict().items()} | optimizer
         tensors |= {"std": self._actor.std, "at": self._at, "loss_rate": self._loss_rate}
-        for index, entries in saved["state"].items():
-            tensors |= {f"optimizer.{index}.{k}": v for k, v in entries.items()}
         plain = {
-            "param_groups": saved["param_groups"],
+            "param_groups": groups,
             "learning_rate": self._ppo.learning_rate,
             "prepared": self._prepared,
         }
@@ -311,12 +310,7 @@ class WarmStart:
         self._ppo.critic.load_state_dict(select(tensors, "critic."))
         self._actor.std.data.copy_(tensors["std"])
         self._at, self._loss_rate = tensors["at"].clone(), tensors["loss_rate"].clone()
-        entries: dict[int, dict[str, Tensor]] = defaultdict(dict)
-        for name, value in select(tensors, "optimizer.").items():
-            index, key = name.split(".", 1)
-            entries[int(index)][key] = value.clone()
-        groups = plain["param_groups"]
-        self._ppo.optimizer.load_state_dict({"state": dict(entries), "param_groups": groups})
+        unpack_optimizer(self._ppo.optimizer, tensors, plain["param_groups"])
         self._ppo.learning_rate = plain["learning_rate"]
         self._prepared = plain["prepared"]
 

@@ -190,14 +190,15 @@ class Prompter:
         references = self.references
         index = references.names.index(prompt.name)
         seen = references.observations(self.policy.layout, index).to(self._device)
-        latents = tracking_prompt(self.policy, seen).cpu()
-        first = int(references.starts[index])
+        latents = tracking_prompt(self.policy, seen, self.task.ahead).cpu()
+        first, ahead = int(references.starts[index]), self.task.ahead
+        coming = "each next frame" if ahead == 1 else f"the next {ahead} frames"
         return Prompted(
             prompt,
             latents,
             first + 1 + np.arange(len(latents)),
             first,
-            f"backward map of each next frame of {prompt.name}, {self._origin(prompt.name)}",
+            f"backward map of {coming} of {prompt.name}, {self._origin(prompt.name)}",
         )
 
     @torch.inference_mode()
