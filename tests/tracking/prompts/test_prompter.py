@@ -86,7 +86,8 @@ def test_a_motion_has_a_latent_per_step_and_the_frame_it_aims_at(prompter):
     references = prompter.references
     index = references.names.index("wave")
     seen = references.observations(prompter.policy.layout, index)
-    assert torch.equal(made.latents, tracking_prompt(prompter.policy, seen))
+    assert torch.equal(made.latents, tracking_prompt(prompter.policy, seen, window=8))
+    assert "the next 8 frames of wave" in made.source
     first = references.starts[index]
     assert made.start == first
     assert made.frames[0] == first + 1
