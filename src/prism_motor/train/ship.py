@@ -22,7 +22,7 @@ from prism_motor.runs.layout import EVALUATIONS
 from prism_motor.runs.records import write_record
 from prism_motor.runs.shipped import SHIPPED
 
-LARGEST = 2_000_000
+LARGEST = 3_000_000
 """Largest size of a shipped policy in bytes."""
 
 

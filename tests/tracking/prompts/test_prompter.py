@@ -15,14 +15,15 @@ from prism_motor.tracking.prompts.prompter import Prompt, Prompter, load_library
 from prism_motor.tracking.prompts.reward_names import find_reward
 from prism_motor.tracking.prompts.reward_search import (
     SearchConfig,
-    candidate_latents,
+    pose_latents,
     search_reward,
+    sum_latents,
     try_latents,
 )
 from prism_motor.tracking.prompts.states import PromptStates
 from prism_motor.tracking.references import action_units, load_references
 
-QUICK = SearchConfig(candidates=3, seconds=0.1)
+QUICK = SearchConfig(candidates=3, poses=0, seconds=0.1, settling=0.04)
 
 
 @pytest.fixture(scope="module")
@@ -120,17 +121,32 @@ def test_the_robot_begins_where_it_is_calm_and_upright(prompter):
 
 def test_the_first_candidate_is_the_prompt_of_all_states(prompter):
     states, layout = prompter.states, prompter.policy.layout
-    rewards = find_reward("stand")(states.qpos, states.qvel)
-    latents = candidate_latents(prompter.policy, states, rewards, QUICK)
+    reward = find_reward("stand")
+    rewards = reward(states.qpos, states.qvel)
+    latents = sum_latents(prompter.policy, states, reward, QUICK)
     expected = reward_prompt(
         prompter.policy, states.observations(layout), torch.from_numpy(rewards)
     )
     assert torch.allclose(latents[0], expected, atol=1e-5)
     assert len({tuple(row.tolist()) for row in latents}) == 3
-    again = candidate_latents(prompter.policy, states, rewards, QUICK)
+    again = sum_latents(prompter.policy, states, reward, QUICK)
     assert torch.equal(latents, again)
-    other = candidate_latents(prompter.policy, states, rewards, replace(QUICK, seed=1))
+    other = sum_latents(prompter.policy, states, reward, replace(QUICK, seed=1))
     assert not torch.equal(latents[1], other[1])
+
+
+def test_known_poses_are_tried_that_are_worth_most(prompter):
+    references, layout = prompter.references, prompter.policy.layout
+    poses = references.qpos[[0, 0, 0]].copy()
+    poses[:, 2] = 0.1, 0.75, 0.3
+    config = SearchConfig(poses=1, temperature=1000.0)
+    (latent,) = pose_latents(prompter.policy, poses, find_reward("stand"), config)
+    still = PromptStates(poses, np.zeros((3, 35)), "")
+    expected = prompter.policy.encode(still.observations(layout))
+    assert torch.allclose(latent, expected[1], atol=1e-5)
+    # Nothing at rest moves.
+    assert len(pose_latents(prompter.policy, poses, find_reward("rotate-z-3-0.5"), config)) == 0
+    assert len(prompter._known()) == references.lengths[references.names.index("stand")]
 
 
 def test_the_best_of_several_is_kept(prompter, task):
@@ -142,13 +158,13 @@ def test_the_best_of_several_is_kept(prompter, task):
     assert found.score == max(found.scores)
     alone = try_latents(
         prompter.policy, task, prompter.references, find_reward("stand"), found.latent[None],
-        start=prompter.home, seconds=QUICK.seconds,
+        start=prompter.home, config=QUICK,
     )  # fmt: skip
     assert alone[0] == pytest.approx(found.score, rel=1e-3)
     made = prompter.make(Prompt("reward", "stand"))
     assert torch.equal(made.latents[0], found.latent)
     assert made.frames is None
-    assert "best of 3 latents over 0.1 s" in made.source
+    assert "best of 3 latents, 0.1 s after 0.04 s" in made.source
     assert prompter.make(Prompt("reward", "stand")).latents is not None  # not looked for again
 
 

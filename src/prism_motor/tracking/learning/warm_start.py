@@ -50,8 +50,8 @@ except ImportError as error:
 
 _CLONING_RATE, _CLONING_NOISE, _TUMBLING_NOISE = 1e-3, 0.3, 0.1
 """Learning rate, noise on normalised observations, and on actions, of what comes before PPO."""
-_RATE_SHARE = 0.05
-"""Share of an update in how often clips are lost."""
+_MISSED_SHARE, _LOSS = 0.05, 25.0
+"""Share of an update in what is missed of clips; steps without reward that a lost clip counts."""
 _LOWEST_STD, _HIGHEST_STD = 0.02, 0.3
 """Limits of the initial exploration, in units of the action."""
 
@@ -95,8 +95,8 @@ class WarmStart:
         self._last_of = torch.from_numpy(last)
         self._at = env.frame.clone()
         self._clip_of = torch.from_numpy(np.repeat(np.arange(len(ends)), references.lengths))
-        # How often each clip is lost per step: clips that are hard to follow are begun more often.
-        self._loss_rate = torch.ones(len(ends), dtype=torch.float64)
+        # What is missed of each clip: those that are hard to follow are begun more often.
+        self._missed = torch.ones(len(ends), dtype=torch.float64)
         self._prepared = False
         self._latents = torch.zeros(2 * total, config.networks.latent)
         self._ppo = self._make_ppo(units)
@@ -112,16 +112,16 @@ class WarmStart:
             self.prepare()
         sums: dict[str, float] = defaultdict(float)
         visited: list[Tensor] = []
-        losses_of, steps_of = (torch.zeros_like(self._loss_rate) for _ in range(2))
+        missed, steps = (torch.zeros_like(self._missed) for _ in range(2))
         self._latents = self._prompts()
         with torch.no_grad():
             seen = self._seen()
             for _ in range(self._config.steps):
                 visited.append(self._env.observations)
                 clips = self._clip_of[self._at % self._total]
-                seen, lost = self._step(seen, sums, timer, remember)
-                losses_of.index_add_(0, clips, lost.double())
-                steps_of.index_add_(0, clips, torch.ones_like(lost, dtype=torch.float64))
+                seen, missing = self._step(seen, sums, timer, remember)
+                missed.index_add_(0, clips, missing)
+                steps.index_add_(0, clips, torch.ones_like(missing))
             self._ppo.compute_returns(seen)
         check("the return of the warm start", self._ppo.storage.returns)
         with timer("update"):
@@ -129,7 +129,7 @@ class WarmStart:
         found.pop("symmetry", None)
         check_numbers("loss", found)
         check_weights(self.models())
-        self._prioritise(losses_of, steps_of)
+        self._prioritise(missed, steps)
         # The statistics follow slowly, so that the learner finds those of its replay buffer.
         self._learner.policy.normaliser.observe(torch.cat(visited).to(self._device))
         count = self._config.steps * self._env.envs
@@ -240,17 +240,17 @@ class WarmStart:
         groups = {"policy": torch.cat(acting, dim=1), "critic": torch.cat(parts, dim=1)}
         return TensorDict(groups, batch_size=[len(normal)], device=device)
 
-    def _prioritise(self, losses_of: Tensor, steps_of: Tensor) -> None:
-        """Begin half of all episodes in any clip, the others by how often each is lost."""
-        rate = losses_of / steps_of.clamp(min=1)
-        self._loss_rate.lerp_(torch.where(steps_of > 0, rate, self._loss_rate), _RATE_SHARE)
-        shares = self._loss_rate / self._loss_rate.sum().clamp(min=1e-12)
+    def _prioritise(self, missed: Tensor, steps: Tensor) -> None:
+        """Begin half of all episodes in any clip, the others by what is missed of each per step."""
+        rate = missed / steps.clamp(min=1)
+        self._missed.lerp_(torch.where(steps > 0, rate, self._missed), _MISSED_SHARE)
+        shares = self._missed / self._missed.sum().clamp(min=1e-12)
         self._env.priorities = 0.5 / len(shares) + 0.5 * shares
 
     def _step(
         self, seen: TensorDict, sums: dict[str, float], timer: Any, remember: Any
     ) -> tuple[TensorDict, Tensor]:
-        """Let all robots act once; return what they see then, and which have lost their clip."""
+        """Let all robots act once; return what they see then, and what each missed of its clip."""
         env = self._env
         before, latents = env.observations, self._latents[self._at]
         physics = np.concatenate([env.engine.qpos, env.engine.qvel], axis=1)
@@ -283,7 +283,8 @@ class WarmStart:
         sums["reward"] += found["reward"].sum().item()
         sums["lost"] += lost.sum().item()
         sums["upright"] += step.upright.sum().item()
-        return following_seen, lost
+        missing = (1 - found["reward"]).double() + _LOSS * lost.double()
+        return following_seen, missing
 
     def _begin(self, envs: Tensor) -> None:
         """Let some robots follow their clip from the frame they begin in, or hold that frame."""
@@ -297,7 +298,7 @@ class WarmStart:
         """Return (tensors, plain data) from which :meth:`restore` continues, without the actor."""
         optimizer, groups = pack_optimizer(self._ppo.optimizer)
         tensors = {f"critic.{k}": v for k, v in self._ppo.critic.state_dict().items()} | optimizer
-        tensors |= {"std": self._actor.std, "at": self._at, "loss_rate": self._loss_rate}
+        tensors |= {"std": self._actor.std, "at": self._at, "missed": self._missed}
         plain = {
             "param_groups": groups,
             "learning_rate": self._ppo.learning_rate,
@@ -309,7 +310,7 @@ class WarmStart:
         """Continue from a saved state."""
         self._ppo.critic.load_state_dict(select(tensors, "critic."))
         self._actor.std.data.copy_(tensors["std"])
-        self._at, self._loss_rate = tensors["at"].clone(), tensors["loss_rate"].clone()
+        self._at, self._missed = tensors["at"].clone(), tensors["missed"].clone()
         unpack_optimizer(self._ppo.optimizer, tensors, plain["param_groups"])
         self._ppo.learning_rate = plain["learning_rate"]
         self._prepared = plain["prepared"]

@@ -53,11 +53,15 @@ def reward_prompt(
 
 def combine_codes(codes: Tensor, rewards: Tensor, temperature: float | None) -> Tensor:
     """Return the projected sum of codes (N, d) times rewards (N,), weighted or plain."""
-    weights = rewards if temperature is None else torch.softmax(temperature * rewards, 0) * rewards
-    total = weights.to(codes) @ codes
+    total = state_weights(rewards, temperature).to(codes) @ codes
     if not total.norm() > 1e-12:
         raise InputError(
             "The reward is zero on all given states, so it prompts nothing. Give more states, or a "
             "reward that some of them have."
         )
     return project(total)
+
+
+def state_weights(rewards: Tensor, temperature: float | None) -> Tensor:
+    """Return what states of some rewards (N,) count: the reward, times softmax if weighted."""
+    return rewards if temperature is None else torch.softmax(temperature * rewards, 0) * rewards

@@ -232,18 +232,26 @@ class Prompter:
                 self.states,
                 find_reward(prompt.name),
                 start=self.home,
+                poses=self._known(),
                 config=self._search,
             )
-        found = self._found[prompt.name]
+        found, search = self._found[prompt.name], self._search
         return Prompted(
             prompt,
             found.latent[None],
             None,
             self.home,
             f"{self.states.source}, best reward among them {found.reached:.2g}; best of "
-            f"{len(found.scores)} latents over {self._search.seconds:g} s: mean reward "
-            f"{found.score:.2g} ({min(found.scores):.2g} to {max(found.scores):.2g})",
+            f"{len(found.scores)} latents, {search.seconds:g} s after {search.settling:g} s: mean "
+            f"reward {found.score:.2g} ({min(found.scores):.2g} to {max(found.scores):.2g})",
         )
+
+    def _known(self) -> np.ndarray:
+        """Return the poses of all motions that the policy was trained on (N, 36)."""
+        references = self.references
+        of_clip = np.repeat(np.arange(len(references.names)), references.lengths)
+        known = [name in self.trained for name in references.names]
+        return references.qpos[np.array(known)[of_clip]]
 
     def _origin(self, motion: str) -> str:
         return "which it was trained on" if motion in self.trained else "which it never saw"

@@ -16,13 +16,13 @@ from torch import Tensor
 from prism_motor._checks import InputError
 from prism_motor._ranges import Checked, Seed, above, between
 from prism_motor.tracking.env import TrackingEnv
-from prism_motor.tracking.prompts.latents import combine_codes
+from prism_motor.tracking.prompts.latents import combine_codes, state_weights
+from prism_motor.tracking.prompts.states import PromptStates
 from prism_motor.tracking.task import NOMINAL, StartConfig
 
 if TYPE_CHECKING:
     from prism_motor.tracking.policy import TrackingPolicy
     from prism_motor.tracking.prompts.reward_names import Reward
-    from prism_motor.tracking.prompts.states import PromptStates
     from prism_motor.tracking.references import References
     from prism_motor.tracking.task import TrackingTask
 
@@ -34,15 +34,19 @@ class SearchConfig(Checked, section="search"):
     """How the prompt of a reward is looked for."""
 
     candidates: Annotated[int, between(1, 1024)] = 8
-    """Latents that are tried; the first is made of all states."""
+    """Sums over states that are tried; the first is over all of them."""
     share: Annotated[float, above(0, 1)] = 0.25
-    """Share of the states that each of the others is made of."""
-    seconds: Annotated[float, above(0, 60)] = 3.0
-    """How long each is tried, s."""
+    """Share of the states that each of the others is over."""
+    poses: Annotated[int, between(0, 1024)] = 8
+    """Known poses at rest that are tried besides, drawn by what they are worth."""
+    seconds: Annotated[float, above(0, 60)] = 2.0
+    """How long each is judged, s."""
+    settling: Annotated[float, between(0, 60)] = 3.0
+    """How long each acts before, s: getting there does not count."""
     temperature: Annotated[float, between(0, 1000)] | None = 10.0
     """States are weighted by softmax(temperature x reward); ``None``: all alike."""
     seed: Seed = 0
-    """Seed of the subsets."""
+    """Seed of the subsets and poses."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,13 @@ class FoundPrompt:
         return self.scores[self.best]
 
 
-def candidate_latents(
-    policy: TrackingPolicy, states: PromptStates, rewards: np.ndarray, config: SearchConfig
+def sum_latents(
+    policy: TrackingPolicy, states: PromptStates, reward: Reward, config: SearchConfig
 ) -> Tensor:
-    """Return the latents to try (candidates, d), on the policy's device."""
+    """Return the latents of sums over states (candidates, d), on the policy's device."""
     device = next(policy.parameters()).device
     codes = policy.encode(states.observations(policy.layout).to(device))
-    weights = torch.from_numpy(rewards).to(codes)
+    weights = torch.from_numpy(reward(states.qpos, states.qvel)).to(codes)
     generator = torch.Generator().manual_seed(config.seed)
     size = max(1, round(config.share * len(weights)))
     latents = [combine_codes(codes, weights, config.temperature)]
@@ -83,6 +87,25 @@ def candidate_latents(
     return torch.stack(latents)
 
 
+def pose_latents(
+    policy: TrackingPolicy, poses: np.ndarray, reward: Reward, config: SearchConfig
+) -> Tensor:
+    """Return the latents of single poses at rest (up to poses, d), on the policy's device.
+
+    A sum over many states may mean none of them; a pose that a policy knows, it can hold.
+    """
+    device = next(policy.parameters()).device
+    rest = np.zeros((len(poses), poses.shape[1] - 1))
+    weights = state_weights(torch.from_numpy(reward(poses, rest)), config.temperature)
+    count = min(config.poses, int((weights > 0).sum()))
+    if not count:
+        return torch.empty(0, device=device)
+    generator = torch.Generator().manual_seed(config.seed)
+    chosen = torch.multinomial(weights, count, generator=generator).numpy()
+    still = PromptStates(poses[chosen], rest[chosen], "poses at rest")
+    return policy.encode(still.observations(policy.layout).to(device))
+
+
 @torch.inference_mode()
 def try_latents(
     policy: TrackingPolicy,
@@ -92,7 +115,7 @@ def try_latents(
     latents: Tensor,
     *,
     start: int,
-    seconds: float,
+    config: SearchConfig,
 ) -> list[float]:
     """Return the mean reward of robots (N) that act under a latent each, undisturbed.
 
@@ -103,15 +126,18 @@ def try_latents(
         reward: What counts.
         latents: Latents (N, d).
         start: Frame of all clips in which all robots begin.
-        seconds: How long they act.
+        config: How long they act.
     """
     calm = replace(task, starts=_ENDLESS, randomisation=NOMINAL)
     env = TrackingEnv(calm, references, len(latents), seed=0)
     env.begin_at(torch.full((len(latents),), start))
-    steps = max(1, round(seconds / task.control_dt))
+    settling = round(config.settling / task.control_dt)
+    steps = max(1, round(config.seconds / task.control_dt))
     total = np.zeros(len(latents))
-    for _ in range(steps):
+    for count in range(settling + steps):
         step = env.step(policy(env.observations.to(latents.device), latents).cpu())
+        if count < settling:
+            continue
         found = reward(step.qpos, step.qvel)
         total += np.where(np.isfinite(found), found, 0.0)
     return [float(one) for one in total / steps]
@@ -125,6 +151,7 @@ def search_reward(
     reward: Reward,
     *,
     start: int,
+    poses: np.ndarray | None = None,
     config: SearchConfig | None = None,
 ) -> FoundPrompt:
     """Return the best of several latents for a reward.
@@ -136,6 +163,7 @@ def search_reward(
         states: What latents are made of.
         reward: What is to be maximised.
         start: Frame of all clips in which robots begin.
+        poses: Poses (N, 36) that the policy was trained to hold, if any.
         config: How many are tried, and how.
     """
     config = config or SearchConfig()
@@ -145,9 +173,10 @@ def search_reward(
             f"Reward {reward.name}: none of the {states.source} has any of it, so it prompts "
             "nothing. Choose one that this policy has come across in training."
         )
-    latents = candidate_latents(policy, states, rewards, config)
-    scores = try_latents(
-        policy, task, references, reward, latents, start=start, seconds=config.seconds
-    )
+    latents = sum_latents(policy, states, reward, config)
+    if poses is not None and len(poses):
+        held = pose_latents(policy, poses, reward, config)
+        latents = torch.cat([latents, held]) if len(held) else latents
+    scores = try_latents(policy, task, references, reward, latents, start=start, config=config)
     best = int(np.argmax(scores))
     return FoundPrompt(latents[best].cpu(), tuple(scores), best, float(rewards.max()))
