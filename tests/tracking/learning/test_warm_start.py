@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 
+import pytest
 import torch
 
 from prism_motor.tracking.learning.learner import TrackingLearner
@@ -109,3 +110,14 @@ def test_a_saved_state_continues_to_the_bit():
     assert not changed(copy(learner.policy), again.policy)
     for name, value in warm.state()[0].items():
         assert torch.equal(value, other.state()[0][name]), name
+
+
+def test_clips_of_which_more_is_missed_are_begun_more_often():
+    warm, _ = make()
+    env = warm._env
+    for _ in range(200):
+        warm._prioritise(torch.tensor([30.0, 10.0]).double(), torch.tensor([10.0, 10.0]).double())
+    # Half of all episodes begin in any clip, the others three times as often in the first.
+    assert env.priorities.tolist() == pytest.approx([0.25 + 0.375, 0.25 + 0.125], rel=1e-3)
+    warm._prioritise(torch.zeros(2).double(), torch.zeros(2).double())  # nothing was seen
+    assert env.priorities.tolist() == pytest.approx([0.625, 0.375], rel=1e-3)
