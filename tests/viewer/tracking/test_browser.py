@@ -32,7 +32,7 @@ def test_the_robot_is_prompted_pushed_and_stopped(app, page):
     errors = note_errors(page)
     page.goto(app.url)
     page.get_by_text("motion:wave").first.wait_for()
-    page.get_by_text("backward map of each next frame of wave").first.wait_for()
+    page.get_by_text("backward map of the next 8 frames of wave").first.wait_for()
     page.get_by_text("upright, last 10 s").wait_for()
     wait_until(lambda: look(page).std() > 5, page)
 
