@@ -42,13 +42,25 @@ def test_nothing_changes_without_a_perturbation():
     result = disturber.observe(observation)
     np.testing.assert_array_equal(result.state, observation.state)
     assert result.images["corner"] is observation.images["corner"]
-    np.testing.assert_array_equal(disturber.execute(np.ones(4)), np.ones(4))
+    np.testing.assert_array_equal(disturber.execute(np.ones(4), np.zeros(4)), np.ones(4))
 
 
-def test_a_delay_shifts_actions_and_begins_with_zeros():
-    disturber = Disturber(Perturbation(delay=2), 1)
-    executed = [disturber.execute(np.full(2, value))[0] for value in (1.0, 2.0, 3.0, 4.0)]
-    assert executed == [0, 0, 1, 2]
+def test_a_delay_shifts_actions_and_begins_with_what_changes_nothing():
+    for holding in (0.0, 7.0):
+        disturber = Disturber(Perturbation(delay=2), 1)
+        executed = [
+            disturber.execute(np.full(2, value, np.float32), np.full(2, holding))
+            for value in (1.0, 2.0, 3.0, 4.0)
+        ]
+        assert [action[0] for action in executed] == [holding, holding, 1, 2]
+        assert all(action.dtype == np.float32 for action in executed)
+
+
+def test_noise_is_in_the_unit_of_the_environment():
+    plain, degrees = (Disturber(Perturbation(state_noise=0.01), 3, unit) for unit in (1.0, 50.0))
+    np.testing.assert_allclose(
+        degrees.observe(seen()).state, 50 * plain.observe(seen()).state, rtol=1e-5
+    )
 
 
 def test_noise_has_the_asked_deviation_and_leaves_objects_alone():

@@ -50,7 +50,7 @@ class Straight:
 
 
 def test_every_suite_of_prism_is_found_under_its_own_name():
-    for name in ("metaworld", "libero_spatial", "libero_object", "libero_goal", "libero_10"):
+    for name in SUITES.own:
         assert find_suite(name).name == name
 
 

@@ -3,7 +3,8 @@ import torch
 
 from prism_motor.manipulation.config import NetworkConfig
 from prism_motor.manipulation.demonstrations.cache import Demonstrations
-from prism_motor.manipulation.diffusion.network import SMALLEST_RANGE, measure_statistics
+from prism_motor.manipulation.diffusion.network import measure_statistics
+from prism_motor.manipulation.environment import SMALLEST_RANGE
 from prism_motor.manipulation.windows import TrainingWindows, draw_samples
 
 
@@ -88,3 +89,14 @@ def test_statistics_are_ranges_and_narrow_ones_are_widened():
     width = found["max"] - found["min"]
     torch.testing.assert_close(width[1:], torch.full((2,), SMALLEST_RANGE))
     torch.testing.assert_close((found["max"] + found["min"])[2] / 2, torch.tensor(1.0005))
+
+
+def test_the_smallest_range_is_the_environments_but_objects_are_in_metres():
+    values = torch.tensor([[0.0], [0.5]])
+    keys = ("action", "observation.state", "observation.environment_state")
+    vectors = {key: 0 * values if "environment" in key else values for key in keys}
+    found = measure_statistics(
+        Demonstrations(vectors, {}, torch.tensor([2]), smallest_range=2.0)
+    )  # fmt: skip
+    widths = [float(found[key]["max"] - found[key]["min"]) for key in keys]
+    assert widths == pytest.approx([2.0, 2.0, SMALLEST_RANGE])

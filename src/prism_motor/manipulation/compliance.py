@@ -110,6 +110,15 @@ def check_joints(jacobian: Array) -> None:
         )
 
 
+def check_moves_hand(environment: Environment) -> None:
+    """Raise unless actions move the hand along the axes of the world: that is what is corrected."""
+    if environment.joint_targets:
+        raise InputError(
+            f"Actions of {environment.task.suite} are targets of joints, and the compliance "
+            "baselines correct motions of the hand. Leave the corrector out."
+        )
+
+
 def estimated_force(physics: Physics, damping: float = 1e-4) -> Array:
     """Estimate the force of the hand on the world from the actuators, N (3)."""
     torques = physics.joint_torques - physics.bias_torques
@@ -177,6 +186,7 @@ def make_corrector(name: str, environment: Environment) -> ComplianceCorrector:
         name: One of :data:`COMPLIANCE`, or a file of ``prism compliance``.
         environment: Where it will act; gets reset.
     """
+    check_moves_hand(environment)
     config = find_compliance(name)
     if config.source == "actuators":
         environment.reset(seed=0, images=False)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 from prism_motor._checks import InputError, InputTypeError, check_choice, show
 from prism_motor._ranges import Bounds, Checked, Count, Seeds, above, between, length
 from prism_motor.manipulation.rollout import find_perturbation
-from prism_motor.manipulation.sensing import RENDERERS
 from prism_motor.runs.configs import from_dict
+from prism_motor.sim.sensing import RENDERERS
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
 
@@ -196,6 +196,9 @@ class ManipulationConfig(RunConfig):
     """The learner."""
     episodes: Count | None = None
     """Number of demonstrations to use per task; default: all."""
+    random_shift: Annotated[int, between(0, 64)] = 0
+    """Training images are shifted by up to this many pixels at random, with their edges repeated;
+    0: not at all."""
     batch: Annotated[int, between(1, 1_000_000)] = 64
     """Samples per update."""
     updates: Count = 20_000
@@ -238,7 +241,8 @@ class HandlingEvaluation(EvaluationConfig):
     """Correction of actions at execution time, a baseline of the paper: mcc-sensorless, mcc-oracle,
     or a compliance.json of prism compliance."""
     stiffness: Annotated[float | None, above(0, 1e5)] = None
-    """Kp of LIBERO's controller; the paper uses 50. Default: LIBERO's 150."""
+    """Kp of LIBERO's controller; the paper uses 50. Default: LIBERO's 150. Of the SO-101: that of
+    its servos, N m/rad."""
     linger: Annotated[int, between(0, 100_000)] = 0
     """Steps to continue after success; only traces include them."""
     videos: Annotated[int, between(0, 100_000)] = 0

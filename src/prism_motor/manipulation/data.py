@@ -53,8 +53,8 @@ def environment_of(
     if isinstance(chosen, str):
         chosen = tasks_of(config, [chosen] if chosen else ())[0]
     drawing = {"renderer": network.renderer, "drawn_size": network.drawn_size or None}
-    if not has_renderers(chosen.suite):
-        drawing = {}
+    known = find_suite(chosen.suite).options
+    drawing = {name: value for name, value in drawing.items() if name in known}
     return make_environment(
         chosen,
         cameras=config.task.cameras,
@@ -77,7 +77,8 @@ def drawn_as(config: ManipulationConfig) -> int:
     """
     network, tasks = config.network, tasks_of(config)
     suite = tasks[0].suite
-    if network.inputs != "images" or not has_renderers(suite) or not config.task.cameras:
+    scales = "drawn_size" in find_suite(suite).options
+    if network.inputs != "images" or not scales or not config.task.cameras:
         return 0
     sizes = set()
     for source in _sources(config.demos, tasks):
@@ -87,7 +88,7 @@ def drawn_as(config: ManipulationConfig) -> int:
             drawing = None
         if drawing is None:  # the trainer, which reads them, says what is wrong
             return 0
-        if drawing.renderer != network.renderer:
+        if has_renderers(suite) and drawing.renderer != network.renderer:
             who = "prism's" if drawing.renderer == "fast" else f"{suite}'s own"
             raise DemonstrationsError(
                 f"The images of {source} were drawn by {who} renderer ({drawing.renderer}), but "

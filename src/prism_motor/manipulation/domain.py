@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from prism_motor._checks import InputError
 from prism_motor.domains import Domain
 from prism_motor.manipulation.backbones import BACKBONES
+from prism_motor.manipulation.compliance import check_moves_hand
 from prism_motor.manipulation.config import HandlingEvaluation, HandlingTask, ManipulationConfig
 from prism_motor.manipulation.data import drawn_as, tasks_of
 from prism_motor.manipulation.demonstrations.preparation import DemonstrationSettings
@@ -304,7 +305,9 @@ class _HandlingEvaluator:
         self.tasks = _by_name(tasks_of(self.policy.config))
         self.scenes = Scenes(self.policy, evaluation.stiffness)
         # Whatever is missing on this machine is noticed before the first episode.
-        self.scenes.of(tasks_of(self.policy.config, evaluation.tasks)[0])
+        first = self.scenes.of(tasks_of(self.policy.config, evaluation.tasks)[0])
+        if evaluation.corrector != "none":
+            check_moves_hand(first)
 
     def steps(self, keys: Sequence[Key]) -> int:
         """Return the number of episodes."""

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Image = NDArray[np.uint8]
 
+SMALLEST_RANGE = 0.01
+"""Narrower ranges (m, rad) of demonstrations are widened to this: scaled to the whole range, values
+that hardly move would turn a disturbance of a millimetre into the strongest signal."""
+
 _EVALUATION, _RANDOM = 0, 1
 """Random streams, so that fixed initial states and all other resets never coincide."""
 
@@ -88,13 +92,35 @@ class Environment(ABC):
     state_names: tuple[str, ...]
     object_names: tuple[str, ...]
     action_names: tuple[str, ...]
-    """An action called ``gripper`` opens and closes the fingers; the others move the hand."""
+    """One called ``gripper`` or ``gripper.pos`` opens and closes the fingers; the others move the
+    hand or the joints of the arm."""
     cameras: tuple[str, ...]
     image_size: int
     control_seconds: float
     """Time of one step."""
     initial_states: int
     """Number of fixed initial states, which are used only for evaluation."""
+    joint_targets: bool = False
+    """Whether actions are targets of the joints; else they move the hand."""
+    noise_unit: float = 1.0
+    """Noise on proprioception of size 1 has this standard deviation, in the units of the state; the
+    sizes of perturbations are meant for m and rad."""
+    smallest_range: float = SMALLEST_RANGE
+    """Narrower ranges of state and action in demonstrations are widened to this, in their units."""
+
+    @property
+    def action_low(self) -> NDArray[np.float32]:
+        """Lowest action that is executed, per component; default: -1."""
+        return np.full(len(self.action_names), -1.0, dtype=np.float32)
+
+    @property
+    def action_high(self) -> NDArray[np.float32]:
+        """Highest action that is executed, per component; default: 1."""
+        return np.full(len(self.action_names), 1.0, dtype=np.float32)
+
+    def holding_action(self) -> NDArray[np.float32]:
+        """Return the action that changes nothing now; default: zeros, for actions that move."""
+        return np.zeros(len(self.action_names), dtype=np.float32)
 
     @abstractmethod
     def reset(
@@ -104,7 +130,7 @@ class Environment(ABC):
 
     @abstractmethod
     def step(self, action: NDArray[np.floating], *, images: bool = True) -> Transition:
-        """Apply one action in [-1, 1]; render images only if requested.
+        """Apply one action within the limits; render images only if requested.
 
         Stepping on after success or the horizon is allowed.
         """
@@ -198,10 +224,10 @@ class BasicEnvironment(Environment):
         return self.observe(images)
 
     def step(self, action: NDArray[np.floating], *, images: bool = True) -> Transition:
-        """Apply one action in [-1, 1]; render images only if requested."""
+        """Apply one action within the limits; render images only if requested."""
         action = np.asarray(action, dtype=np.float32)
         self.check_action(action)
-        success = self.advance(np.clip(action, -1.0, 1.0))
+        success = self.advance(np.clip(action, self.action_low, self.action_high))
         self._steps += 1
         return Transition(self.observe(images), bool(success), self._steps >= self.task.horizon)
 
@@ -227,7 +253,7 @@ class Expert(ABC):
 
     @abstractmethod
     def act(self) -> NDArray[np.floating]:
-        """Return the next action, in [-1, 1], for the current state of the environment."""
+        """Return the next action, within the limits, for the state of the environment."""
 
 
 class HandlingActor(Protocol):

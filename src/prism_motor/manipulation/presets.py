@@ -58,10 +58,15 @@ class HandlingPreset:
     """Training seed."""
     rollouts: int = HandlingEvaluation.episodes
     """Episodes per task in an evaluation."""
+    random_shift: int = 0
+    """Largest random shift of training images, pixels."""
 
 
 _SMOLVLA = OptimiserConfig(weight_decay=1e-10, betas=(0.9, 0.95), last_rate=2.5e-6)
 """What LeRobot trains SmolVLA with, unless the paper says otherwise."""
+
+_PILOT = HandlingTask(suite="so101", name="mouse-click-v0")
+"""The paper's pilot on hardware."""
 
 PRESETS: Registry[HandlingPreset] = Registry(
     "preset",
@@ -87,6 +92,26 @@ PRESETS: Registry[HandlingPreset] = Registry(
             batch=64,
             updates=2_000,
             checkpoint_every=500,
+        ),
+        "pilot": HandlingPreset(
+            network=NetworkConfig(image_size=64, encoder="small", widths=(64, 128)),
+            optimiser=OptimiserConfig(learning_rate=1e-3, warmup=100),
+            batch=32,
+            updates=3_000,
+            checkpoint_every=1_000,
+            task=_PILOT,
+            rollouts=50,
+            random_shift=4,
+        ),
+        "pilot-paper": HandlingPreset(
+            network=NetworkConfig(),
+            optimiser=OptimiserConfig(),
+            batch=64,
+            updates=20_000,
+            checkpoint_every=10_000,
+            task=_PILOT,
+            rollouts=50,
+            random_shift=8,
         ),
         "smolvla-paper": HandlingPreset(
             network=SmolVLANetworkConfig(renderer="stock"),
@@ -179,6 +204,7 @@ def make_config(
         reported=settings.reported,
         seed=seed,
         checkpoint_every=settings.checkpoint_every,
+        random_shift=settings.random_shift,
     )
     return apply_overrides(config, changes)
 

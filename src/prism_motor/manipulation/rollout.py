@@ -35,9 +35,11 @@ class Perturbation:
     """A perturbation of an evaluation; noise is Gaussian and drawn at every step."""
 
     delay: int = 0
-    """Delay of actions in control steps; zeros are executed until the first arrives."""
+    """Delay of actions in control steps; until the first arrives, nothing changes: the hand is not
+    moved, or joints keep their targets."""
     state_noise: float = 0.0
-    """Standard deviation on every value of proprioception, in its own unit (m, rad)."""
+    """Standard deviation on every value of proprioception, in its own unit (m, rad); environments
+    with other units have a factor for it."""
     image_noise: float = 0.0
     """Standard deviation on every pixel and channel, whose range is 0 to 1."""
 
@@ -63,28 +65,36 @@ class Disturber:
     Args:
         perturbation: What to apply.
         seed: Seed of the episode's noise.
+        noise_unit: Factor of the noise on proprioception, by the environment.
     """
 
-    def __init__(self, perturbation: Perturbation, seed: int) -> None:
-        self.perturbation = perturbation
+    def __init__(self, perturbation: Perturbation, seed: int, noise_unit: float = 1.0) -> None:
+        self.perturbation, self._unit = perturbation, noise_unit
         # One stream per kind of noise: rendering images must not change the noise on the state.
         self._state, self._image = (np.random.default_rng([seed, kind]) for kind in range(2))
         self._late: deque[NDArray[np.floating]] = deque()
 
     def observe(self, observation: Observation) -> Observation:
         """Return the observation with noise, as the policy gets it."""
-        noise, state = self.perturbation.state_noise, observation.state
+        noise, state = self._unit * self.perturbation.state_noise, observation.state
         if noise:
             drawn = self._state.standard_normal(state.shape)
             state = (state + noise * drawn).astype(np.float32)
         images = {camera: self._add_noise(image) for camera, image in observation.images.items()}
         return replace(observation, state=state, images=images)
 
-    def execute(self, action: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the action to execute now, given the policy's latest ``action``."""
+    def execute(
+        self, action: NDArray[np.floating], holding: NDArray[np.floating]
+    ) -> NDArray[np.floating]:
+        """Return the action to execute now.
+
+        Args:
+            action: The policy's latest.
+            holding: What is executed until the first arrives.
+        """
         self._late.append(action)
         if len(self._late) <= self.perturbation.delay:
-            return np.zeros_like(action)
+            return holding.astype(action.dtype)
         return self._late.popleft()
 
     def _add_noise(self, image: Image) -> Image:
@@ -156,7 +166,7 @@ def run_episode(
         on_frame: Called with an image at the start and after every step.
     """
     # Reset everything; the episode's randomness depends only on its seeds.
-    disturber = Disturber(perturbation or Perturbation(), seed)
+    disturber = Disturber(perturbation or Perturbation(), seed, environment.noise_unit)
     actor.reset(seed)
     if corrector is not None:
         corrector.reset(seed)
@@ -178,8 +188,8 @@ def run_episode(
                 f"In step {len(actions) + 1} of {environment.task.name} the action is "
                 f"{planned.tolist()}. The policy's weights diverged; evaluate another checkpoint."
             )
-        wanted = np.clip(planned, -1.0, 1.0)
-        action = disturber.execute(wanted)
+        wanted = np.clip(planned, environment.action_low, environment.action_high)
+        action = disturber.execute(wanted, environment.holding_action())
         if corrector is not None:
             action = corrector.correct(action, before)
         step = environment.step(action, images=actor.wants_images())

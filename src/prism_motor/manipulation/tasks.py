@@ -72,6 +72,7 @@ class Suite:
 
 
 _LIBERO = "prism_motor.manipulation.suites.libero.suite"
+_SO101 = "prism_motor.manipulation.suites.so101.suite"
 
 SUITES: Registry[Suite] = Registry(
     "suite",
@@ -81,6 +82,9 @@ SUITES: Registry[Suite] = Registry(
         "libero_object": f"{_LIBERO}:LIBERO_OBJECT",
         "libero_goal": f"{_LIBERO}:LIBERO_GOAL",
         "libero_10": f"{_LIBERO}:LIBERO_10",
+        "so101": f"{_SO101}:SO101",
+        "so101_stiff": f"{_SO101}:SO101_STIFF",
+        "so101_wide": f"{_SO101}:SO101_WIDE",
     },
 )
 """All suites by name."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from prism_motor._checks import InputError
+from prism_motor.manipulation.augmentation import shift_images
 from prism_motor.manipulation.backbones import BACKBONES
 from prism_motor.manipulation.demonstrations.dataset import ACTION, OBJECTS, STATE
 from prism_motor.manipulation.frozen import HASH, frozen_hash, load_weights, trained_weights
@@ -64,6 +65,11 @@ class HandlingTrainer(GradientTrainer):
         config = self.config
         samples = draw_samples(len(self.windows), config.batch, config.seed, self.updates)
         drawn: dict[str, Any] = self.windows.batch(samples)
+        if config.random_shift:
+            for camera, key in enumerate(self.windows.demonstrations.images):
+                drawn[key] = shift_images(
+                    drawn[key], config.random_shift, config.seed, self.updates, camera
+                )
         if self.backbone.follows_instructions:
             drawn["task"] = self.windows.instructions(samples)
         batch = self.normalise(drawn)

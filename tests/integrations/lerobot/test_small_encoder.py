@@ -51,6 +51,21 @@ def test_features_tell_where_a_spot_is():
     assert (found[0] - found[1]).abs().max() > 1e-3
 
 
+def test_a_wide_image_is_cut_to_its_middle_if_asked():
+    torch.manual_seed(0)
+    policy = PrismDiffusionPolicy(make_config(resize_shape=(32, 32), crop_square=True)).eval()
+    state, images = torch.randn(1, 2, 5), torch.rand(1, 2, 1, 3, 48, 64)
+
+    def condition(images):
+        batch = {"observation.state": state, "observation.images": images}
+        return policy.diffusion._prepare_global_conditioning(batch)
+
+    middle = condition(images[..., 8:56])
+    torch.testing.assert_close(condition(images), middle, rtol=0, atol=0)
+    policy.config.crop_square = False
+    assert (condition(images) - middle).abs().max() > 1e-4
+
+
 def test_images_of_any_size_fit_after_resizing():
     config = make_config(resize_shape=(32, 32))
     torch.manual_seed(0)

@@ -55,6 +55,43 @@ def hub(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def filmed(tmp_path_factory):
+    """Two episodes of two cameras of 48 x 32 pixels, as videos: a grey that grows."""
+    from lerobot.datasets.lerobot_dataset import LeRobotDataset
+
+    image = {"dtype": "video", "shape": (32, 48, 3), "names": ["height", "width", "channels"]}
+    folder = tmp_path_factory.mktemp("filmed") / "libero"
+    dataset = LeRobotDataset.create(
+        repo_id="local/filmed",
+        root=folder,
+        robot_type="panda",
+        fps=10,
+        features={
+            "observation.images.image": image,
+            "observation.images.image2": image,
+            "observation.state": {"dtype": "float32", "shape": (8,), "names": None},
+            "action": {"dtype": "float32", "shape": (7,), "names": None},
+        },
+    )
+    for episode in range(2):
+        for step in range(40 + episode):
+            picture = np.zeros((32, 48, 3), np.uint8)
+            picture[:, 8:40] = 5 * step  # the square in the middle; its sides stay black
+            dataset.add_frame(
+                {
+                    "observation.images.image": picture,
+                    "observation.images.image2": 255 - picture,
+                    "observation.state": np.zeros(8, np.float32),
+                    "action": np.zeros(7, np.float32),
+                    "task": STOVE,
+                }
+            )
+        dataset.save_episode()
+    dataset.finalize()
+    return folder
+
+
 def scene(instruction, **changes):
     """What the reading needs to know of an environment."""
     known = {
@@ -65,6 +102,7 @@ def scene(instruction, **changes):
         "cameras": ("agentview", "robot0_eye_in_hand"),
         "image_size": 12,
         "control_seconds": 0.05,
+        "smallest_range": 0.01,
     }
     return SimpleNamespace(**{**known, **changes})
 
@@ -82,6 +120,38 @@ def test_only_episodes_with_the_instruction_are_read(hub):
     assert first.shape == (10, 3, 12, 12)
     assert first[:, 0, 5, 5].tolist() == values
     assert second[:, 2, 0, 0].tolist() == [100 + value for value in values]
+
+
+def test_videos_are_cropped_and_each_file_is_decoded_by_itself(filmed, monkeypatch):
+    from lerobot.datasets import video_utils
+
+    asked, decode = [], video_utils.decode_video_frames
+
+    def counting(file, times, *options, **more):
+        asked.append((file, len(times)))
+        return decode(file, times, *options, **more)
+
+    monkeypatch.setattr(video_utils, "decode_video_frames", counting)
+    read = load_demonstrations(filmed, scene(STOVE, image_size=16), images=True, objects=False)
+    # Every image is decoded once, many at a time.
+    assert sum(number for _, number in asked) == 2 * 81
+    assert len(asked) == 2 * 2 * 2
+    values = [5 * step for length in (40, 41) for step in range(length)]
+    first = read.images["observation.images.image"].float()
+    second = read.images["observation.images.image2"].float()
+    assert first.shape == (81, 3, 16, 16)
+    inside = first[..., 2:-2, 2:-2]
+    assert (inside.mean((1, 2, 3)) - torch.tensor(values)).abs().max() < 6
+    assert (second[..., 2:-2, 2:-2].mean((1, 2, 3)) - 255 + torch.tensor(values)).abs().max() < 6
+    # Nothing of the black sides is left, as there would be in a squeezed image.
+    assert (first[-1, :, 8, 1] - 200).abs().max() < 30
+    monkeypatch.setattr("prism_motor.manipulation.demonstrations.cache.MOST_BYTES", 0)
+    stored = load_demonstrations(
+        filmed, scene(STOVE, image_size=16), images=True, objects=False
+    )  # fmt: skip
+    chosen = torch.tensor([0, 44, 80])
+    for key, images in read.images.items():
+        assert torch.equal(stored.images[key][chosen], images[chosen])
 
 
 def test_images_of_the_hub_were_drawn_by_the_stock_renderer(hub):

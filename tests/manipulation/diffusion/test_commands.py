@@ -11,8 +11,8 @@ from prism_motor.cli import main
 from prism_motor.domains import open_run
 from prism_motor.manipulation.config import NetworkConfig
 from prism_motor.manipulation.data import environment_of
-from prism_motor.manipulation.sensing import scale
 from prism_motor.manipulation.tasks import make_environment
+from prism_motor.sim.sensing import scale
 
 TINY = ("--network.widths", 8, 16, "--batch", 8, "--log-every", 2, "--threads", 1)
 TINY += ("--network.inference-steps", 2, "--conditioner.latent", 8)

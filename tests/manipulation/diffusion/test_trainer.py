@@ -45,6 +45,37 @@ def test_a_policy_that_sees_images_resumes_exactly(tmp_path):
     assert [row["update"] for row in cut.metrics()] == [4, 8, 12]
 
 
+def test_random_shifts_are_the_same_for_all_arms_and_resume_exactly(tmp_path):
+    def images_of(arm, updates, **changes):
+        config = make_config(arm, images=True, **changes)
+        trainer = HandlingTrainer(config, make_demonstrations(images=True))
+        seen, forward = [], trainer.policy.forward
+
+        def spy(batch):
+            seen.append(batch["observation.images.corner2"].clone())
+            return forward(batch)
+
+        trainer.policy.forward = spy
+        for _ in range(updates):
+            trainer.update()
+        return seen
+
+    plain, shifted = images_of("prism", 3), images_of("prism", 3, random_shift=2)
+    for one, other, linear in zip(
+        plain, shifted, images_of("linear", 3, random_shift=2), strict=True
+    ):
+        assert one.shape == other.shape
+        assert not torch.equal(one, other)
+        assert torch.equal(other, linear)
+    config = make_config(images=True, random_shift=2, updates=6)
+    session.train(*session.start(config, tmp_path / "whole"))
+    run, trainer = session.start(config, tmp_path / "cut")
+    session.train(run, trainer, 4)
+    session.train(*session.resume(tmp_path / "cut"))
+    whole, cut = (Run.open(tmp_path / name) for name in ("whole", "cut"))
+    assert_equal(whole.load().tensors, cut.load().tensors)
+
+
 def test_all_arms_see_the_same_samples_and_noise(demonstrations, monkeypatch):
     seen = {}
     for arm in ("linear", "mlp-large", "prism"):

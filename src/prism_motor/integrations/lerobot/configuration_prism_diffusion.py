@@ -41,6 +41,9 @@ class PrismDiffusionConfig(ConditionerFields, DiffusionConfig):
 
     image_encoder: str = "resnet"
     """``resnet``: LeRobot's; ``small``: three convolutions, for small images on a CPU."""
+    crop_square: bool = False
+    """Whether images are cut to the square in their middle before they are resized, as ``prism
+    train`` does; else a camera of 640 x 480 is squeezed."""
 
     LARGE_WIDTHS: ClassVar[tuple[int, ...]] = (512, 512)
     """3.5 times the size of PRISM at the paper's sizes; the paper has no such arm here."""

@@ -20,8 +20,9 @@ try:
         SpatialSoftmax,
     )
     from lerobot.policies.pretrained import PreTrainedPolicy
-    from lerobot.utils.constants import OBS_STATE
+    from lerobot.utils.constants import OBS_IMAGES, OBS_STATE
     from torchvision.transforms import Resize
+    from torchvision.transforms.functional import center_crop
 except ImportError as error:
     raise missing_extra("prism_motor.integrations.lerobot", "manipulation", error) from error
 
@@ -81,6 +82,7 @@ class PrismDiffusionModel(DiffusionModel):
     """
 
     conditioner: nn.Module | None
+    config: PrismDiffusionConfig
 
     def __init__(self, config: PrismDiffusionConfig) -> None:
         super().__init__(config)
@@ -92,6 +94,11 @@ class PrismDiffusionModel(DiffusionModel):
         self.conditioner = config.make_conditioner(size, size)
 
     def _prepare_global_conditioning(self, batch: dict[str, Tensor]) -> Tensor:
+        if OBS_IMAGES in batch and self.config.crop_square:
+            height, width = batch[OBS_IMAGES].shape[-2:]
+            batch = {
+                **batch, OBS_IMAGES: center_crop(batch[OBS_IMAGES], [min(height, width)] * 2)
+            }  # fmt: skip
         if self.conditioner is not None:
             state = batch[OBS_STATE]  # (batch, steps, coordinates)
             conditioned = self.conditioner(state.flatten(start_dim=1)).reshape(state.shape)

@@ -31,6 +31,7 @@ from prism_motor.manipulation.demonstrations.images import (
     StoredImages,
     join_images,
 )
+from prism_motor.manipulation.environment import SMALLEST_RANGE
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Environment
@@ -56,6 +57,8 @@ class Demonstrations:
     """End of each episode: one past its last step."""
     instructions: tuple[str, ...] = ()
     """Instruction of each episode."""
+    smallest_range: float = SMALLEST_RANGE
+    """Narrower ranges of state and action are widened to this when they are scaled."""
 
     @property
     def starts(self) -> Tensor:
@@ -105,6 +108,8 @@ class OpenDemonstrations:
     """Image columns to read."""
     image_size: int
     """Side that images are scaled to, pixels."""
+    smallest_range: float
+    """Narrower ranges of state and action are widened to this when they are scaled."""
 
     def read(self) -> Demonstrations:
         """Read everything; this may take minutes."""
@@ -132,7 +137,8 @@ class OpenDemonstrations:
             for key, column in stored.items()
         }
         said = tuple(self.episodes.values())
-        return Demonstrations(vectors, images, torch.tensor(lengths).cumsum(0), said)
+        ends = torch.tensor(lengths).cumsum(0)
+        return Demonstrations(vectors, images, ends, said, self.smallest_range)
 
 
 def open_demonstrations(
@@ -163,7 +169,7 @@ def open_demonstrations(
         chosen |= dict.fromkeys(found[:episodes], task.instruction)
     return OpenDemonstrations(
         source, metadata, options, dict(sorted(chosen.items())), tuple(wanted), tuple(cameras),
-        environment.image_size,
+        environment.image_size, environment.smallest_range,
     )  # fmt: skip
 
 
@@ -180,6 +186,7 @@ def join_demonstrations(parts: Sequence[Demonstrations]) -> Demonstrations:
         {key: join_images([part.images[key] for part in parts]) for key in first.images},
         torch.cat(ends),
         tuple(said for part in parts for said in part.instructions),
+        first.smallest_range,
     )
 
 

@@ -29,11 +29,11 @@ from prism_motor.manipulation.demonstrations.recording import (
     record_demonstration,
     save_demonstration,
 )
-from prism_motor.manipulation.sensing import RENDERERS
 from prism_motor.manipulation.tasks import Task, find_task, make_environment, make_expert
 from prism_motor.manipulation.workers import EpisodeJob, EpisodeResult, run_episodes
 from prism_motor.runs import collect_provenance
 from prism_motor.runs.atomic import write_json
+from prism_motor.sim.sensing import RENDERERS
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Environment
@@ -67,8 +67,8 @@ class CollectionConfig(Checked):
     hold: Annotated[int, between(0, 100_000)] = 8
     """Steps recorded after success."""
     noise: Annotated[float, between(0, 100)] = 0.0
-    """Standard deviation of noise on the executed actions of the hand; the actions are recorded
-    without it, so that demonstrations show how to recover."""
+    """Standard deviation of noise on the executed actions of the hand, in their unit (so101:
+    degrees); the actions are recorded without it, so that demonstrations show how to recover."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

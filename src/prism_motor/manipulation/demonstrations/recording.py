@@ -13,8 +13,13 @@ from prism_motor._checks import InputError
 from prism_motor.manipulation.environment import Environment, Expert, Image, Observation
 from prism_motor.runs.atomic import atomic_file
 
-GRIPPER = "gripper"
-"""Name of the action that opens and closes the fingers."""
+GRIPPERS = ("gripper", "gripper.pos")
+"""Names of the action that opens and closes the fingers; the second is LeRobot's."""
+
+
+def is_gripper(action: str) -> bool:
+    """Return whether an action of that name opens and closes the fingers."""
+    return action in GRIPPERS
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def record_demonstration(
             executed. Actions are recorded without it, so they show how to recover.
     """
     random = np.random.default_rng(seed)
-    spread = noise * np.array([name != GRIPPER for name in environment.action_names])
+    spread = noise * np.array([not is_gripper(name) for name in environment.action_names])
     observations: list[Observation] = []
     actions: list[NDArray[np.float32]] = []
     observation = environment.reset(seed=seed, images=images)
@@ -67,7 +72,8 @@ def record_demonstration(
         action = expert.act()
         observations.append(observation)
         actions.append(np.asarray(action, dtype=np.float32))
-        executed = np.clip(action + spread * random.standard_normal(len(spread)), -1.0, 1.0)
+        disturbed = action + spread * random.standard_normal(len(spread))
+        executed = np.clip(disturbed, environment.action_low, environment.action_high)
         step = environment.step(executed.astype(np.float32), images=images)
         observation = step.observation
         # Continue for a few steps after success; give up at the horizon.

@@ -8,16 +8,14 @@ import torch
 
 from prism_motor._extras import missing_extra
 from prism_motor.manipulation.config import NetworkConfig
+from prism_motor.manipulation.demonstrations.dataset import OBJECTS
+from prism_motor.manipulation.environment import SMALLEST_RANGE
 from prism_motor.manipulation.lerobot_config import make_lerobot_config
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.backbones import Statistics
     from prism_motor.manipulation.config import ManipulationConfig
     from prism_motor.manipulation.demonstrations.cache import Demonstrations
-
-SMALLEST_RANGE = 0.01
-"""Narrower ranges (m, rad) are widened to this: scaled to the whole range, values that hardly move
-in demonstrations would turn a disturbance of a millimetre into the strongest signal."""
 
 _IMAGE_MEAN, _IMAGE_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """ImageNet's statistics, which LeRobot uses for every dataset by default."""
@@ -32,6 +30,7 @@ def make_policy_config(config: ManipulationConfig, device: str = "cpu") -> Any:
         "image_encoder": "small" if network.encoder == "small" else "resnet",
         # LeRobot's environments render at their own size, whatever the policy was trained on.
         "resize_shape": (side, side) if config.task.cameras else None,
+        "crop_square": True,  # as demonstrations are read
         "normalization_mapping": _normalization(),
         "n_obs_steps": network.observation_steps,
         "horizon": network.horizon,
@@ -72,7 +71,8 @@ def measure_statistics(demonstrations: Demonstrations) -> Statistics:
     found: Statistics = {}
     for key, values in demonstrations.vectors.items():
         low, high = values.amin(0), values.amax(0)
-        wider = (SMALLEST_RANGE - (high - low)).clamp(min=0) / 2
+        smallest = SMALLEST_RANGE if key == OBJECTS else demonstrations.smallest_range
+        wider = (smallest - (high - low)).clamp(min=0) / 2
         found[key] = {"min": low - wider, "max": high + wider}
     for key in demonstrations.images:
         pair = {"mean": _IMAGE_MEAN, "std": _IMAGE_STD}

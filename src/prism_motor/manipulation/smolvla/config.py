@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from prism_motor._checks import InputError, check_choice
 from prism_motor._ranges import above, between
 from prism_motor.manipulation.config import PolicyNetwork
-from prism_motor.manipulation.sensing import RENDERERS
+from prism_motor.sim.sensing import RENDERERS
 
 PAPER_VLM = "HuggingFaceTB/SmolVLM2-500M-Video-Instruct"
 """The vision-language model of the paper."""

@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 VLM = "model.vlm_with_expert.vlm."
 """How the names of the vision-language model's weights begin."""
 
-_SMALLEST_DEVIATION = 0.01 / math.sqrt(12)
-"""Smaller deviations (m, rad) are raised to this, that of a uniform range of 0.01: scaled to one,
-values that hardly move in demonstrations would turn a disturbance of a millimetre into the
-strongest signal."""
-
 
 def lerobot_version() -> str:
     """Return the installed version of LeRobot without its patch level."""
@@ -79,8 +74,10 @@ def make_processors(policy: Any, statistics: Statistics) -> tuple[Any, Any]:
 def measure_statistics(demonstrations: Demonstrations) -> Statistics:
     """Return mean and deviation of state and action; images stay as they are."""
     found: Statistics = {}
+    # Smaller deviations are raised to that of a uniform distribution over the smallest range.
+    smallest = demonstrations.smallest_range / math.sqrt(12)
     for key in (STATE, ACTION):
         values = demonstrations.vectors[key].double()
-        spread = values.std(0, correction=0).clamp(min=_SMALLEST_DEVIATION)
+        spread = values.std(0, correction=0).clamp(min=smallest)
         found[key] = {"mean": values.mean(0).float(), "std": spread.float()}
     return found

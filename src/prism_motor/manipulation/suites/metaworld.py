@@ -23,9 +23,9 @@ from prism_motor.manipulation.environment import (
     Observation,
     Physics,
 )
-from prism_motor.manipulation.sensing import RENDERERS, CameraRenderer, contact_forces, scale
 from prism_motor.manipulation.tasks import Suite, Task
 from prism_motor.sim.scene import import_mujoco
+from prism_motor.sim.sensing import RENDERERS, CameraRenderer, contact_forces, scale
 
 HORIZON = 500
 """Control steps per episode, for every task."""

@@ -18,13 +18,13 @@ from prism_motor.manipulation.environment import (
     Physics,
     Transition,
 )
-from prism_motor.manipulation.sensing import RENDERERS, CameraRenderer, contact_forces, scale
 from prism_motor.manipulation.suites.libero.problem import (
     LiberoObjects,
     LiberoProblem,
     LiberoStepper,
 )
 from prism_motor.sim.scene import import_mujoco
+from prism_motor.sim.sensing import RENDERERS, CameraRenderer, contact_forces, scale
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.tasks import Task

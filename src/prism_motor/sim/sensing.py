@@ -1,11 +1,11 @@
-"""Sensors for suites based on MuJoCo: camera images and contact forces."""
+"""Sensors for scenes in MuJoCo: camera images and contact forces."""
 
 from __future__ import annotations
 
 import atexit
 import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from prism_motor.sim.rendering import RenderingError, find_backend
 from prism_motor.sim.scene import import_mujoco
 
-if TYPE_CHECKING:
-    from prism_motor.manipulation.environment import Array, Image
+Array = NDArray[np.float64]
+Image = NDArray[np.uint8]
 
 RENDERERS = ("fast", "stock")
 """How images are drawn: without what costs most, or as the suite's own renderer draws them."""
@@ -105,6 +105,14 @@ class _Canvas:
         self.renderer = self.context = None  # the context frees itself with its last reference
 
 
+def crop_square(image: Image) -> Image:
+    """Return the square in the middle of an image; a square one as it is."""
+    height, width = image.shape[:2]
+    side = min(height, width)
+    top, left = (height - side) // 2, (width - side) // 2
+    return image[top : top + side, left : left + side]
+
+
 def scale(image: Image, size: int) -> Image:
     """Return a square image at another size, each pixel the mean of those it covers."""
     from PIL import Image as Picture
@@ -112,7 +120,7 @@ def scale(image: Image, size: int) -> Image:
     if image.shape[:2] == (size, size):
         return image
     scaled = Picture.fromarray(image).resize((size, size), Picture.Resampling.BOX)
-    return np.asarray(scaled)
+    return np.array(scaled)
 
 
 def _outside(model: Any, data: Any, camera: int) -> NDArray[np.bool_]:

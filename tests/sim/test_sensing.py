@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prism_motor.manipulation import sensing
-from prism_motor.manipulation.sensing import CameraRenderer, contact_forces
+from prism_motor.sim import sensing
 from prism_motor.sim.rendering import RenderingError
+from prism_motor.sim.sensing import CameraRenderer, contact_forces
 
 RANDOM = np.random.default_rng(0)
 BALLS = "".join(
@@ -74,6 +74,14 @@ def test_images_are_scaled_by_the_mean_of_their_pixels():
     means = image.reshape(4, 3, 4, 3, 3).mean((1, 3))
     np.testing.assert_allclose(sensing.scale(image, 4), means, atol=1.0)
     assert sensing.scale(image, 12) is image
+
+
+def test_the_square_in_the_middle_is_cut_out():
+    wide = np.arange(4 * 7 * 3, dtype=np.uint8).reshape(4, 7, 3)
+    assert_array_equal(sensing.crop_square(wide), wide[:, 1:5])
+    tall = wide.transpose(1, 0, 2)
+    assert_array_equal(sensing.crop_square(tall), tall[1:5])
+    assert_array_equal(sensing.crop_square(wide[:, :4]), wide[:, :4])
 
 
 def test_a_backend_that_does_not_work_is_named(scene, monkeypatch):

@@ -1,0 +1,1 @@
+"""The SO-101 twin as a suite."""
