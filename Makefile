@@ -9,9 +9,11 @@ VENV_ALL ?= .venv-all
 VENV_NEXT ?= .venv-next
 BIN := $(VENV)/bin
 ALL := $(VENV_ALL)/bin
+# What LeRobot's commands find us by.
+PLUGINS := plugins/lerobot_policy_prism plugins/lerobot_robot_prism_so101
 # An environment is rebuilt when, and only when, the dependency files change: by their content, not by
 # their dates, which a fresh clone renews.
-hash = $(shell cat pyproject.toml plugins/lerobot_policy_prism/pyproject.toml $(1) | sha256sum | cut -c1-16)
+hash = $(shell cat pyproject.toml $(PLUGINS:%=%/pyproject.toml) $(1) | sha256sum | cut -c1-16)
 CONSTRAINTS_ALL := constraints-all-$(shell $(PYTHON) -c 'import sys; print("3.11" if sys.version_info < (3, 12) else "3.12")').txt
 READY := $(VENV)/.ready-$(call hash,constraints.txt)
 READY_ALL := $(VENV_ALL)/.ready-$(call hash,$(CONSTRAINTS_ALL))
@@ -42,13 +44,13 @@ $(READY):
 	$(call install,$(VENV),constraints.txt,-e '.[test]',a few minutes)
 
 $(READY_ALL):
-	$(call install,$(VENV_ALL),$(CONSTRAINTS_ALL),-e '.[all$(comma)test]' -e plugins/lerobot_policy_prism,ten minutes and 10 GB)
+	$(call install,$(VENV_ALL),$(CONSTRAINTS_ALL),-e '.[all$(comma)test]' $(PLUGINS:%=-e %),ten minutes and 10 GB)
 
 setup: $(READY)  ## Install locomotion and the tools into .venv
 	$(call relink,$(VENV),-e .)
 
 setup-all: $(READY_ALL)  ## Install everything, LeRobot and LIBERO included, into .venv-all
-	$(call relink,$(VENV_ALL),-e . -e plugins/lerobot_policy_prism)
+	$(call relink,$(VENV_ALL),-e . $(PLUGINS:%=-e %))
 
 demo: setup  ## Two policies learn to walk, a trained one shows how; ends with a page (8 minutes)
 	$(BIN)/prism demo --out outputs/demo

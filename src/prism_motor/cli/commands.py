@@ -58,6 +58,7 @@ COMMANDS: dict[str, Command] = {
     "record": Command(_ROBOT, "Record demonstrations of a scripted expert.", "demos:demos"),
     "motions": Command(_ROBOT, "Import, make and show motion clips.", "motions:motions", raw=True),
     "libero": Command(_ROBOT, "Set up LIBERO on this machine.", "libero:libero", raw=True),
+    "so101": Command(_ROBOT, "Emulate an SO-101 for LeRobot.", "so101:so101", raw=True),
     "physics": Command(_LOOK, "Learn physics from first-order signals.", "showcase:physics"),
     "info": Command(_ABOUT, "Print versions and devices, for bug reports.", "about:info"),
     "params": Command(_ABOUT, "Compare parameter counts with the paper's.", "about:params"),
