@@ -14,6 +14,8 @@ class PointFields:
     """A file that must exist, if it is given."""
     fails_at: int = 0
     """Observation at which the connection is lost; 0: never."""
+    pause: float = 0.0
+    """Seconds that an observation takes."""
     calibrated: bool = True
 
 

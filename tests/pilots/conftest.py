@@ -75,21 +75,24 @@ def plan(tmp_path, policies):
 
 
 class Script:
-    """A keyboard whose lines were typed ahead."""
+    """A keyboard whose lines were typed ahead; it may end after them."""
 
-    def __init__(self, *lines):
+    def __init__(self, *lines, ends=False):
         from prism_motor.pilots.keys import Keys
 
         self.read, self.write = os.pipe()
         os.write(self.write, "".join(f"{line}\n" for line in lines).encode())
-        self.keys = Keys(self.read)
+        self.keys, self.ends = Keys(self.read), ends
+        if ends:
+            os.close(self.write)
 
     def __enter__(self):
         return self.keys
 
     def __exit__(self, *error):
         os.close(self.read)
-        os.close(self.write)
+        if not self.ends:
+            os.close(self.write)
 
 
 def read(file):

@@ -3,6 +3,7 @@
 Positions are -100 to 100. The camera looks from above: the target is red.
 """
 
+import time
 from functools import cached_property
 from pathlib import Path
 
@@ -58,6 +59,7 @@ class PointArm(Robot):
 
     def get_observation(self):
         self.seen += 1
+        time.sleep(self.config.pause)
         if self.seen == self.config.fails_at:
             raise ConnectionError("There is no status packet!")
         size = self.config.size

@@ -28,8 +28,8 @@ _USAGE = """usage: prism pilot plan PILOT --criterion TEXT --arm NAME=FOLDER --a
        prism pilot label PILOT --by NAME   a second, blinded look at the videos
        prism pilot report PILOT            reveal the arms and write the page
 
-PILOT is a new folder. FOLDER is a run folder of manipulation or a LeRobot policy folder; an arm that
-is given several times has several training seeds. Flags under --robot. are LeRobot's own."""
+PILOT is a new folder. FOLDER is a run folder of manipulation or a LeRobot policy folder; an arm
+that is given several times has several training seeds. Flags under --robot. are LeRobot's own."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prism_motor._checks import InputError
-from prism_motor._console import count
+from prism_motor._console import count, note
 from prism_motor.pilots.policies import (
     ACTION,
     IMAGES,
@@ -73,7 +73,7 @@ def check_fit(
         fps: Control steps per second of the pilot.
     """
     _check_sizes(who, policy, robot)
-    _check_images(who, policy, robot)
+    _check_images(who, policy, demos, robot)
     if demos is not None:
         _check_names(who, demos, robot)
         if demos.fps != fps:
@@ -135,21 +135,29 @@ def _check_sizes(who: str, policy: PilotPolicy, robot: RobotFeatures) -> None:
         )
 
 
-def _check_images(who: str, policy: PilotPolicy, robot: RobotFeatures) -> None:
-    for camera, (_, height, width) in policy.cameras.items():
+def _check_images(
+    who: str, policy: PilotPolicy, demos: Demonstrations | None, robot: RobotFeatures
+) -> None:
+    for camera, (_, *sides) in policy.cameras.items():
         if camera not in robot.cameras:
             raise InputError(
                 f"{who} looks through the camera {camera}, but the robot has "
                 f"{', '.join(robot.cameras) or 'no camera'}. Set --robot.cameras as in the "
                 "demonstrations."
             )
-        there = tuple(robot.cameras[camera][:2])
-        same_form = there[0] * width == there[1] * height
-        if there != (height, width) and not (policy.resizes and same_form):
+        there = robot.cameras[camera][:2]
+        trained = tuple(sides) if demos is None else demos.images.get(camera, tuple(sides))
+        if there == trained:
+            continue
+        text = (
+            f"{who} was trained on images of {trained[1]} x {trained[0]} from the camera {camera}, "
+            f"but the robot's have {there[1]} x {there[0]}."
+        )
+        if demos is None and policy.resizes:  # the demonstrations may have been of that size
+            note(f"{text} They are resized; make sure that those of the demonstrations were, too.")
+        else:
             raise InputError(
-                f"{who} was trained on images of {width} x {height} from the camera {camera}, but "
-                f"the robot's have {there[1]} x {there[0]}. Set width and height in "
-                "--robot.cameras as in the demonstrations."
+                f"{text} Set width and height in --robot.cameras as in the demonstrations."
             )
 
 

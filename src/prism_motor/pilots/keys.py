@@ -28,13 +28,14 @@ class Keys:
     """
 
     def __init__(self, source: int | None = None) -> None:
-        self.source = sys.stdin.fileno() if source is None else source
-        self.single = termios is not None and os.isatty(self.source)
+        self.source = _standard_input() if source is None else source
+        self.single = self.source is not None and termios is not None and os.isatty(self.source)
         self._typed = b""
         self._before: list[Any] | None = None
 
     def __enter__(self) -> Keys:
         if self.single:
+            assert self.source is not None
             assert termios is not None
             assert tty is not None
             self._before = termios.tcgetattr(self.source)
@@ -43,6 +44,7 @@ class Keys:
 
     def __exit__(self, *error: object) -> None:
         if self._before is not None:
+            assert self.source is not None
             assert termios is not None
             termios.tcsetattr(self.source, termios.TCSADRAIN, self._before)
             self._before = None
@@ -50,16 +52,21 @@ class Keys:
     def poll(self, seconds: float = 0.0) -> str | None:
         """Return the next key in lower case, or ``None`` if none comes within some seconds."""
         key = self._take()
-        if key is None and select.select([self.source], [], [], seconds)[0]:
-            found = os.read(self.source, 1024)
-            if not found:
-                raise PilotError(
-                    "The keyboard is gone (end of input). What was labelled is saved; run the same "
-                    "command again in a terminal."
-                )
-            self._typed += found
+        if key is None and (
+            self.source is None or select.select([self.source], [], [], seconds)[0]
+        ):
+            self._read()
             key = self._take()
         return key
+
+    def _read(self) -> None:
+        found = b"" if self.source is None else os.read(self.source, 1024)
+        if not found:
+            raise PilotError(
+                "The keyboard is gone (end of input). What was labelled is saved; run the same "
+                "command again in a terminal."
+            )
+        self._typed += found
 
     def wait(self, allowed: Iterable[str], meanwhile: Callable[[], None] | None = None) -> str:
         """Wait for one of some keys.
@@ -83,10 +90,7 @@ class Keys:
         self.__exit__()
         try:
             while b"\n" not in self._typed:
-                found = os.read(self.source, 1024)
-                if not found:
-                    raise PilotError("The keyboard is gone (end of input).")
-                self._typed += found
+                self._read()
             line, _, self._typed = self._typed.partition(b"\n")
             return line.decode(errors="replace").strip()
         finally:
@@ -108,3 +112,11 @@ class Keys:
             return None
         line, _, self._typed = self._typed.partition(b"\n")
         return line.decode(errors="replace").strip().lower()[:1] or SPACE
+
+
+def _standard_input() -> int | None:
+    """Return the file descriptor of standard input; ``None`` where there is none."""
+    try:
+        return sys.stdin.fileno()
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,16 @@ def make_order(arms: Sequence[str], trials: int, policies: int, seed: int) -> li
         seed: Seed of what is drawn.
     """
     draw = random.Random(f"order {seed}")
+    # The rotations of one arrangement, taken in turn: any of them that follow each other have each
+    # arm at each place equally often, up to one.
+    start = draw.sample(list(arms), len(arms))
+    rotations = cycle([start[turn:] + start[:turn] for turn in range(len(arms))])
     blocks: list[list[str]] = [[] for _ in range(trials)]
-    rows: list[list[str]] = []
     for policy in range(policies):
         mine = list(range(policy, trials, policies))
         draw.shuffle(mine)
         for block in mine:
-            if not rows:  # all rotations of one arrangement: a Latin square
-                start = draw.sample(list(arms), len(arms))
-                rows = [start[turn:] + start[:turn] for turn in range(len(arms))]
-            blocks[block] = rows.pop()
+            blocks[block] = next(rotations)
     planned = [(block, arm) for block, row in enumerate(blocks) for arm in row]
     return [
         Slot(number, block + 1, arm, block % policies)

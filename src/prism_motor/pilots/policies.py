@@ -49,6 +49,8 @@ class Demonstrations:
     """Its frames per second."""
     names: Mapping[str, list[str]]
     """Names of the coordinates by column, where it has them."""
+    images: Mapping[str, tuple[int, int]]
+    """Height and width of images by camera."""
 
 
 def find_policy(path: Path) -> PolicySource:
@@ -113,11 +115,24 @@ def find_demonstrations(source: PolicySource) -> Demonstrations | None:
     for folder in folders:
         if (folder / "meta" / "info.json").is_file():
             info = json.loads((folder / "meta" / "info.json").read_text(encoding="utf-8"))
-            columns = info.get("features", {})
-            names = {key: columns[key].get("names") for key in (STATE, ACTION) if key in columns}
-            listed = {key: value for key, value in names.items() if isinstance(value, list)}
-            return Demonstrations(int(info["fps"]), listed)
+            return _describe(info)
     return None
+
+
+def _describe(info: dict[str, Any]) -> Demonstrations:
+    """Return what the info.json of a dataset says."""
+    columns = info.get("features", {})
+    names = {key: columns[key].get("names") for key in (STATE, ACTION) if key in columns}
+    images = {}
+    for key, column in columns.items():
+        if key.startswith(IMAGES):
+            sides = [side for side in column["shape"] if side != 3]
+            images[key.removeprefix(IMAGES)] = (sides[0], sides[1])
+    return Demonstrations(
+        fps=int(info["fps"]),
+        names={key: value for key, value in names.items() if isinstance(value, list)},
+        images=images,
+    )
 
 
 class PilotPolicy:

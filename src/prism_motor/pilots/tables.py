@@ -42,13 +42,13 @@ def make_findings(plan: PilotPlan, results: PilotResults) -> list[tuple[str, str
                 f"{one.pairs.second} only {reference.name}."
             )
         found.append((arm.name, sentence))
-    found.append(("What this means: ", _meaning(plan)))
+    found.append(("What this means", f": {_meaning(plan)}"))
     if results.counted < results.planned:
         found.append(
             (
-                "Unfinished: ",
-                f"{results.counted} of {results.planned} planned trials have a label, and the arms "
-                "are revealed. The tests were planned for all of them.",
+                "Unfinished",
+                f": {results.counted} of {results.planned} planned trials have a label, and the "
+                "arms are revealed. The tests were planned for all of them.",
             )
         )
     return found
@@ -91,7 +91,7 @@ def plan_rows(plan: PilotPlan) -> list[tuple[str, str]]:
         ("Success", config.criterion),
         ("Trials", f"{config.trials} of each arm, up to {config.limit:g} s, at {plan.fps} Hz"),
         ("Primary test", f"{TESTS[config.test]}, two-sided, level {LEVEL:g}"),
-        ("Robot", f"{robot.settings['type']}: {' '.join(robot.flags)}"),
+        ("Robot", " ".join(robot.flags)),
         ("Calibration", (robot.calibration or "none")[:16]),
         ("Seed", str(config.seed)),
         ("Sealed", f"{made['created']} by {', '.join(versions)}"),
@@ -243,7 +243,7 @@ def _void_table(trials: Sequence[Trial], sealed: SealedPart) -> Table:
 
 def _power_table(plan: PilotPlan) -> Table:
     rows = tuple(
-        (Cell(f"{one.rates[0]:.0%} against {one.rates[1]:.0%}"), Cell(f"{one.power:.2f}"))
+        (Cell(" and ".join(f"{100 * rate:g} %" for rate in one.rates)), Cell(f"{one.power:.2f}"))
         for one in plan.power
     )
     note = (

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from prism_motor._checks import InputError, PrismError
+from prism_motor._checks import InputError, PrismError, check_choice
 from prism_motor._extras import missing_extra
 
 try:
@@ -71,21 +71,28 @@ def parse_robot(words: Sequence[str]) -> RobotConfig:
                 parser.load_plugin(word.removeprefix(_PLUGIN))
             except parser.PluginLoadError as error:
                 raise InputError(str(error)) from error
-    flags = [word for word in words if not word.startswith(_PLUGIN)]
-    if not any(word.partition("=")[0] == f"{PREFIX}type" for word in flags):
+    types = [word.partition("=")[2] for word in words if word.startswith(f"{PREFIX}type=")]
+    if not types:
         raise InputError(
             f"Give a robot: {PREFIX}type=NAME, one of {', '.join(known_robots())}, and its "
             "settings as LeRobot's commands take them."
         )
+    kind = RobotConfig.get_choice_class(check_choice("robot type", types[-1], known_robots()))
+    # Parsing this class alone: with all robots to choose from, LeRobot's parser takes seconds.
+    flags = [
+        f"--{word.removeprefix(PREFIX)}"
+        for word in words
+        if not word.startswith((_PLUGIN, f"{PREFIX}type="))
+    ]
     said = io.StringIO()
     try:
         with redirect_stderr(said), redirect_stdout(said):
-            return parse(config_class=_Holder, args=flags).robot
+            return parse(config_class=kind, args=flags)
     except SystemExit as stop:  # what argparse does about a flag that it does not know
         message = said.getvalue().strip().rpartition("error: ")[2]
-        raise InputError(f"LeRobot does not accept these flags: {message}") from stop
+        raise InputError(f"LeRobot does not accept these flags of {types[-1]}: {message}") from stop
     except Exception as error:
-        raise InputError(f"LeRobot does not accept these flags: {error}") from error
+        raise InputError(f"LeRobot does not accept these flags of {types[-1]}: {error}") from error
 
 
 def known_robots() -> list[str]:
