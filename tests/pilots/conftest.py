@@ -1,5 +1,7 @@
 """A pilot so small that its trials take milliseconds: a point seeks a red spot."""
 
+import functools
+import inspect
 import json
 import os
 
@@ -11,6 +13,14 @@ ARM = ("--robot.type=point_arm", "--robot.id=point")
 CRITERION = "The point touches the red spot."
 NAMES = ("quillon", "brackish")
 """Names of arms that occur nowhere by chance."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quick_flags():
+    # LeRobot's parser reads the source of every setting anew, for a help that nobody sees here.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inspect, "getsource", functools.cache(inspect.getsource))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -32,6 +32,29 @@ class Seen:
     """Images by camera."""
 
 
+_SETTLING = 3.0
+"""Longest wait for a robot that is still on its way home, s."""
+
+
+class Pace:
+    """Keeps the time between control steps; a late step does not make the next ones hurry.
+
+    Args:
+        fps: Control steps per second.
+        wait: Whether to wait at all; a simulated robot has its own time.
+    """
+
+    def __init__(self, fps: int, *, wait: bool) -> None:
+        self.step, self.wait = 1 / fps, wait
+        self._due = time.monotonic()
+
+    def keep(self) -> None:
+        """Wait for the next control step."""
+        self._due = max(self._due + self.step, time.monotonic())
+        if self.wait:
+            time.sleep(max(0.0, self._due - time.monotonic()))
+
+
 class Body:
     """A connected robot, in the order of its features; its errors become one message.
 
@@ -79,14 +102,31 @@ class Body:
         return np.array([known.get(name, 0.0) for name in self.actions], dtype=np.float32)
 
     def go(self, home: NDArray[np.floating], seconds: float, fps: int) -> None:
-        """Move to a pose in even steps; never faster than its distance over ``seconds``."""
+        """Move to a pose in even steps, then wait until the robot comes no closer.
+
+        Motors lag behind and may never arrive exactly; what counts is that every trial starts the
+        same.
+        """
         start = self.present(self.observe())
         steps = max(1, round(seconds * fps))
-        began = time.monotonic()
+        pace = Pace(fps, wait=not self.simulated)
         for step in range(1, steps + 1):
             self.send(start + (home - start) * step / steps)
-            if not self.simulated:
-                time.sleep(max(0.0, began + step / fps - time.monotonic()))
+            pace.keep()
+        near = 0.01 * float(np.abs(home - start).max())
+        distance = self._distance(home)
+        for _ in range(round(_SETTLING * fps)):
+            if distance <= near:
+                return
+            self.send(home)
+            pace.keep()
+            before, distance = distance, self._distance(home)
+            if before - distance < near:
+                return
+
+    def _distance(self, pose: NDArray[np.floating]) -> float:
+        """Return how far the farthest joint is from a pose."""
+        return float(np.abs(pose - self.present(self.observe())).max())
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         try:
@@ -125,6 +165,7 @@ def run_trial(
     key: str | None = None
     judged: dict[str, Any] | None = None
     stopped_by, success_after, frame = "limit", None, 0
+    pace = Pace(fps, wait=not body.simulated)
     began = time.monotonic()
 
     def clock() -> float:
@@ -156,8 +197,7 @@ def run_trial(
         if stop.asked:
             stopped_by = "signal"
             break
-        if not body.simulated:
-            time.sleep(max(0.0, began + frame / fps - time.monotonic()))
+        pace.keep()
     course = _measure(recorder.times, frame, clock(), stopped_by, success_after)
     return course, key, judged
 
