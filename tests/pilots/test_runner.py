@@ -205,6 +205,16 @@ def test_every_trial_starts_at_home(plan):
         assert states[0] == pytest.approx([-50.0, 20.0], abs=1e-4)
 
 
+def test_a_keyboard_that_is_gone_makes_the_trial_void(plan):
+    folder = plan(*ARM, trials=2, limit=30.0)
+    with Script("", ends=True) as keys, pytest.raises(PilotError, match="keyboard is gone"):
+        run_pilot(folder, keys=keys)
+    (trial,) = trials_of(folder)
+    assert trial.label.outcome == "void"
+    assert trial.label.reason == "the keyboard was gone"
+    assert trial.course.stopped_by == "keyboard"
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -383,6 +393,7 @@ def test_ctrl_c_in_a_trial_makes_it_void_and_saves(plan):
         wait_for(first.exists)
         time.sleep(1.0)
         running.send_signal(signal.SIGINT)
+        running.wait(60)  # its input stays open
         said, _ = running.communicate(timeout=60)
     finally:
         running.kill()

@@ -66,7 +66,7 @@ class Course:
     """Longest time between two control steps by the wall clock, s."""
     stopped_by: str
     """``limit``, ``key``, ``success`` (by the robot's judgement), ``not finite`` (an action),
-    ``signal`` or ``robot`` (an error of it)."""
+    ``signal``, ``robot`` (an error of it) or ``keyboard`` (it was gone)."""
     success_after: float | None
     """Seconds until success, if the robot or a key said when."""
 

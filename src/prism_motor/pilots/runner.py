@@ -235,7 +235,7 @@ class _Session:
         policy = self.policies[trial.arm, trial.policy]
         pose = self.plan.poses[trial.pose - 1]
         recorder = Recorder(self.folder, trial.number, self.body.cameras, self.plan.fps)
-        fault: RobotError | None = None
+        fault: RobotError | PilotError | None = None
         with StopRequests() as stop:
             try:
                 if self.body.simulated:
@@ -254,15 +254,18 @@ class _Session:
                     stop=stop,
                 )
                 trial = replace(trial, course=course, judged=judged)
-            except RobotError as error:
+            except (RobotError, PilotError) as error:  # of the robot, or of the keyboard
                 fault, key, judged = error, None, None
                 frames = len(recorder.times)
-                lost = Course(frames / self.plan.fps, frames, None, None, "robot", None)
+                cause = "robot" if isinstance(error, RobotError) else "keyboard"
+                lost = Course(frames / self.plan.fps, frames, None, None, cause, None)
                 trial = replace(trial, course=lost)
             recorder.close({"state": self.body.state, "action": self.body.actions})
             if self.clicks is not None:
                 trial = replace(trial, clicks=self.clicks.take())
             self.book.write(self._label_at_once(trial, fault, stop.asked))
+        if isinstance(fault, PilotError):
+            raise fault
         if fault is not None:
             raise RobotError(
                 f"The robot failed in trial {trial.number}: {fault}. The trial is void and will be "
@@ -278,10 +281,12 @@ class _Session:
         """Return a key, if there is an operator to press one."""
         return None if self.body.simulated and self.body.judges else self.keys.poll()
 
-    def _label_at_once(self, trial: Trial, fault: RobotError | None, signal: int) -> Trial:
+    def _label_at_once(self, trial: Trial, fault: Exception | None, signal: int) -> Trial:
         """Return a trial with the label that needs no question, if there is one."""
         if fault is not None:
-            reason = f"the robot failed: {fault}"
+            reason = "the keyboard was gone"
+            if isinstance(fault, RobotError):
+                reason = f"the robot failed: {fault}"
             return replace(trial, label=Label("void", by="robot", reason=reason))
         assert trial.course is not None
         if signal and trial.course.stopped_by == "signal":
