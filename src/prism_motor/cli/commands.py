@@ -55,6 +55,7 @@ COMMANDS: dict[str, Command] = {
     "replay": Command(_TRAIN, "Repeat an update that diverged.", "train:replay"),
     "export": Command(_ROBOT, "Export a policy for a robot or for LeRobot.", "runs:export"),
     "sim2sim": Command(_ROBOT, "Run an exported policy in MuJoCo.", "watch:sim2sim"),
+    "pilot": Command(_ROBOT, "Try policies on a robot, blinded.", "pilot:pilot", raw=True),
     "record": Command(_ROBOT, "Record demonstrations of a scripted expert.", "demos:demos"),
     "motions": Command(_ROBOT, "Import, make and show motion clips.", "motions:motions", raw=True),
     "libero": Command(_ROBOT, "Set up LIBERO on this machine.", "libero:libero", raw=True),

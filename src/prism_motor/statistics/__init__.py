@@ -1,14 +1,26 @@
 """Statistics: estimates over training seeds, rates, comparisons and corrections.
 
 Episodes of one policy are not independent training runs. Average them first, to one number per
-training seed, and give those to the functions here; only rates of episodes go to :func:`wilson`,
-whose interval then holds for these policies and not for others.
+training seed, and give those to the functions here; only rates of episodes go to :func:`wilson`
+and to the exact tests, which then hold for these policies and not for others.
 """
 
 from prism_motor.statistics.claims import Claim, Measure, make_claim, with_holm, write_p
+from prism_motor.statistics.exact import (
+    Pairs,
+    boschloo,
+    fisher,
+    kappa,
+    mcnemar,
+    newcombe,
+    newcombe_paired,
+    power_paired,
+    power_unpaired,
+)
 from prism_motor.statistics.intervals import (
     Estimate,
     Interval,
+    clopper_pearson,
     estimate,
     geometric_estimate,
     t_interval,
@@ -28,14 +40,24 @@ __all__ = [
     "Estimate",
     "Interval",
     "Measure",
+    "Pairs",
     "bootstrap",
+    "boschloo",
+    "clopper_pearson",
     "compare",
     "estimate",
+    "fisher",
     "geometric_estimate",
     "holm",
     "iqm",
     "iqm_estimate",
+    "kappa",
     "make_claim",
+    "mcnemar",
+    "newcombe",
+    "newcombe_paired",
+    "power_paired",
+    "power_unpaired",
     "probability_of_improvement",
     "t_interval",
     "wilson",

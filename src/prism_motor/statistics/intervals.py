@@ -95,15 +95,35 @@ def wilson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> In
         trials: Number of trials, at least 1.
         confidence: Confidence of the interval.
     """
+    return _rate_interval(successes, trials, confidence, "wilson")
+
+
+def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Interval:
+    """Return the exact interval of a rate, which is never too narrow and often too wide.
+
+    Args:
+        successes: Number of successes.
+        trials: Number of trials, at least 1.
+        confidence: Confidence of the interval.
+    """
+    return _rate_interval(successes, trials, confidence, "exact")
+
+
+def _rate_interval(successes: int, trials: int, confidence: float, method: str) -> Interval:
     check_confidence(confidence)
+    check_rate(successes, trials)
+    test = scipy_stats().binomtest(successes, trials)
+    interval = test.proportion_ci(confidence_level=confidence, method=method)
+    return Interval(float(interval.low), float(interval.high))
+
+
+def check_rate(successes: int, trials: int) -> None:
+    """Reject counts that are no rate."""
     if not 0 <= successes <= trials or trials < 1:
         raise InputError(
             f"A rate needs at least one trial and no more successes than trials, "
             f"got {successes} of {trials}."
         )
-    test = scipy_stats().binomtest(successes, trials)
-    interval = test.proportion_ci(confidence_level=confidence, method="wilson")
-    return Interval(float(interval.low), float(interval.high))
 
 
 def check_values(values: Sequence[float]) -> None:
