@@ -217,7 +217,7 @@ def _agreement_table(results: PilotResults) -> Table:
         (
             Cell(one.by),
             Cell(f"{one.agreed}/{one.compared}"),
-            blank() if one.kappa is None else Cell(f"{one.kappa:.2f}"),
+            blank() if one.kappa is None else Cell(f"{one.kappa:.2f}".replace("-", "−")),
             Cell(str(one.unclear)),
             Cell(str(one.revealed)),
         )
