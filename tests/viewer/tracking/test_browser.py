@@ -62,7 +62,7 @@ def test_the_robot_is_prompted_pushed_and_stopped(app, page):
     choose(page, "Ask for", "a reward")
     choose(page, "Reward", "move-ego-0-0.3")
     wait_until(lambda: session.prompted.prompt.name == "move-ego-0-0.3", page)
-    page.get_by_text("best of 8 latents").first.wait_for()
+    page.get_by_text("best of 16 latents").first.wait_for()
     page.get_by_text("prompts.safetensors").first.wait_for()
 
     # Friction, payload and a push.
