@@ -13,8 +13,8 @@ def test_without_evdev_the_extra_is_named():
     code = (
         "import sys; sys.modules['evdev'] = None\n"
         "from pathlib import Path\n"
-        "from prism_motor.pilots.clicks import Clicks\n"
-        "try:\n    Clicks(Path('/dev/null'))\n"
+        "from prism_motor.pilots.clicks import MouseClicks\n"
+        "try:\n    MouseClicks(Path('/dev/null'))\n"
         "except ImportError as error:\n    print(error)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -22,10 +22,10 @@ def test_without_evdev_the_extra_is_named():
 
 
 def test_what_is_no_mouse_is_one_message(tmp_path):
-    pytest.importorskip("evdev")
-    from prism_motor.pilots.clicks import Clicks
+    pytest.importorskip("evdev", reason="evdev is not installed (extra clicks)")
+    from prism_motor.pilots.clicks import MouseClicks
 
     with pytest.raises(InputError, match=r"there is no .*event99.*by-id"):
-        Clicks(tmp_path / "event99")
+        MouseClicks(tmp_path / "event99")
     with pytest.raises(InputError, match="is no input device"):
-        Clicks(Path("/dev/null"))
+        MouseClicks(Path("/dev/null"))

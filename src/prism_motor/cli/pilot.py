@@ -43,7 +43,7 @@ class PlanOptions(PilotConfig):
 
 
 @dataclass(frozen=True)
-class RunOptions(Checked, section="--"):
+class PilotRunOptions(Checked, section="--"):
     """Who is there, and what listens."""
 
     pilot: Positional[Path]
@@ -66,7 +66,7 @@ class LabelOptions(Checked, section="--"):
 
 
 @dataclass(frozen=True)
-class ReportOptions(Checked, section="--"):
+class PilotReportOptions(Checked, section="--"):
     """What is reported."""
 
     pilot: Positional[Path]
@@ -124,7 +124,7 @@ def describe_power(plan: PilotPlan) -> str:
     return f"{title}\n{text_table(rows)}"
 
 
-def run(options: RunOptions, robot: Sequence[str], plugins: Sequence[str]) -> None:
+def run(options: PilotRunOptions, robot: Sequence[str], plugins: Sequence[str]) -> None:
     """Do the trials that are left, blinded, each one on disk at once."""
     from prism_motor.pilots.runner import run_pilot
 
@@ -146,7 +146,7 @@ def label(options: LabelOptions, robot: Sequence[str], plugins: Sequence[str]) -
         look_again(options.pilot, options.by, keys)
 
 
-def report(options: ReportOptions, robot: Sequence[str], plugins: Sequence[str]) -> None:
+def report(options: PilotReportOptions, robot: Sequence[str], plugins: Sequence[str]) -> None:
     """Reveal the arms and write the page, its tables and its numbers."""
     from prism_motor.pilots.report import report_pilot
     from prism_motor.report.markdown import terminal_table
@@ -159,7 +159,7 @@ def report(options: ReportOptions, robot: Sequence[str], plugins: Sequence[str])
 
 _COMMANDS = {
     "plan": (PlanOptions, plan),
-    "run": (RunOptions, run),
+    "run": (PilotRunOptions, run),
     "label": (LabelOptions, label),
-    "report": (ReportOptions, report),
+    "report": (PilotReportOptions, report),
 }

@@ -15,7 +15,7 @@ from prism_motor.pilots.policies import (
     ACTION,
     IMAGES,
     STATE,
-    Demonstrations,
+    DemonstrationFacts,
     PilotPolicy,
 )
 
@@ -61,7 +61,7 @@ def read_features(robot: Any) -> RobotFeatures:
 
 
 def check_fit(
-    who: str, policy: PilotPolicy, demos: Demonstrations | None, robot: RobotFeatures, fps: int
+    who: str, policy: PilotPolicy, demos: DemonstrationFacts | None, robot: RobotFeatures, fps: int
 ) -> None:
     """Raise unless a policy can act on a robot at this rate.
 
@@ -136,7 +136,7 @@ def _check_sizes(who: str, policy: PilotPolicy, robot: RobotFeatures) -> None:
 
 
 def _check_images(
-    who: str, policy: PilotPolicy, demos: Demonstrations | None, robot: RobotFeatures
+    who: str, policy: PilotPolicy, demos: DemonstrationFacts | None, robot: RobotFeatures
 ) -> None:
     for camera, (_, *sides) in policy.cameras.items():
         if camera not in robot.cameras:
@@ -161,7 +161,7 @@ def _check_images(
             )
 
 
-def _check_names(who: str, demos: Demonstrations, robot: RobotFeatures) -> None:
+def _check_names(who: str, demos: DemonstrationFacts, robot: RobotFeatures) -> None:
     for column, names in ((STATE, robot.state), (ACTION, robot.actions)):
         known = demos.names.get(column)
         if known is not None and tuple(known) != names:

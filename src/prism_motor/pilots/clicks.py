@@ -12,7 +12,7 @@ from prism_motor._checks import InputError
 from prism_motor._extras import missing_extra
 
 
-class Clicks:
+class MouseClicks:
     """Listens to the left button of a mouse, as a context manager.
 
     Args:
@@ -43,7 +43,7 @@ class Clicks:
         if self._button not in self._device.capabilities().get(self._kind, []):
             raise InputError(f"--clicks: {device} ({self._device.name}) has no left mouse button.")
 
-    def __enter__(self) -> Clicks:
+    def __enter__(self) -> MouseClicks:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -26,7 +26,7 @@ from prism_motor.pilots.plan import (
     write_plan,
 )
 from prism_motor.pilots.policies import (
-    Demonstrations,
+    DemonstrationFacts,
     PolicySource,
     find_demonstrations,
     find_policy,
@@ -166,7 +166,7 @@ def _check_trials(config: PilotConfig, named: dict[str, list[PolicySource]]) -> 
         )
 
 
-def _find_rate(config: PilotConfig, demos: Sequence[Demonstrations | None]) -> int:
+def _find_rate(config: PilotConfig, demos: Sequence[DemonstrationFacts | None]) -> int:
     rates = {one.fps for one in demos if one is not None}
     if any(one is None for one in demos):
         note(
@@ -181,7 +181,7 @@ def _find_rate(config: PilotConfig, demos: Sequence[Demonstrations | None]) -> i
 def _check_policy(
     who: str,
     source: PolicySource,
-    demos: Demonstrations | None,
+    demos: DemonstrationFacts | None,
     features: RobotFeatures,
     fps: int,
     config: PilotConfig,

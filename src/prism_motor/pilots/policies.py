@@ -42,7 +42,7 @@ class PolicySource:
 
 
 @dataclass(frozen=True)
-class Demonstrations:
+class DemonstrationFacts:
     """What is known of the dataset that a policy was trained on."""
 
     fps: int
@@ -94,7 +94,7 @@ def _hash(path: Path, step: int | None) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def find_demonstrations(source: PolicySource) -> Demonstrations | None:
+def find_demonstrations(source: PolicySource) -> DemonstrationFacts | None:
     """Return what is known of a policy's demonstrations; ``None`` if they are not on this machine.
 
     A run folder names them, and so does the train_config.json of lerobot-train.
@@ -119,7 +119,7 @@ def find_demonstrations(source: PolicySource) -> Demonstrations | None:
     return None
 
 
-def _describe(info: dict[str, Any]) -> Demonstrations:
+def _describe(info: dict[str, Any]) -> DemonstrationFacts:
     """Return what the info.json of a dataset says."""
     columns = info.get("features", {})
     names = {key: columns[key].get("names") for key in (STATE, ACTION) if key in columns}
@@ -128,7 +128,7 @@ def _describe(info: dict[str, Any]) -> Demonstrations:
         if key.startswith(IMAGES):
             sides = [side for side in column["shape"] if side != 3]
             images[key.removeprefix(IMAGES)] = (sides[0], sides[1])
-    return Demonstrations(
+    return DemonstrationFacts(
         fps=int(info["fps"]),
         names={key: value for key, value in names.items() if isinstance(value, list)},
         images=images,

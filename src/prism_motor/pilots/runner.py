@@ -25,7 +25,7 @@ from prism_motor.integrations.lerobot.robots import (
     parse_robot,
 )
 from prism_motor.pilots.checks import check_start, read_features
-from prism_motor.pilots.clicks import Clicks
+from prism_motor.pilots.clicks import MouseClicks
 from prism_motor.pilots.keys import SPACE, Keys
 from prism_motor.pilots.labelling import ask_label, judge_label
 from prism_motor.pilots.layout import HOME, PilotError
@@ -51,7 +51,7 @@ _REHEARSALS = 3
 
 
 @dataclass(frozen=True)
-class Progress:
+class PilotProgress:
     """How far a pilot has got."""
 
     done: int
@@ -62,7 +62,7 @@ class Progress:
 
 def run_pilot(
     folder: Path, *, by: str = "operator", clicks: Path | None = None, keys: Keys | None = None
-) -> Progress:
+) -> PilotProgress:
     """Do the trials that are left.
 
     Nothing about successes so far is shown, and no arm is named.
@@ -81,9 +81,9 @@ def run_pilot(
         book = TrialBook(folder, plan)
         _settle(book)
         if book.finished:
-            return Progress(len(book.trials), book.total)
+            return PilotProgress(len(book.trials), book.total)
         body = _make_body(plan)
-        listener = stack.enter_context(Clicks(clicks)) if clicks is not None else None
+        listener = stack.enter_context(MouseClicks(clicks)) if clicks is not None else None
         policies = _load_policies(folder, plan)
         keyboard = stack.enter_context(Keys() if keys is None else keys)
         connect_robot(body.robot)
@@ -92,7 +92,7 @@ def run_pilot(
         session.prepare()
         while not book.finished:
             session.do_next()
-        return Progress(len(book.trials), book.total)
+        return PilotProgress(len(book.trials), book.total)
 
 
 def _settle(book: TrialBook) -> None:
@@ -160,7 +160,7 @@ class _Session:
         body: Body,
         policies: dict[tuple[str, int], PilotPolicy],
         keys: Keys,
-        clicks: Clicks | None,
+        clicks: MouseClicks | None,
         by: str,
     ) -> None:
         self.folder, self.plan, self.book, self.body = folder, plan, book, body

@@ -22,7 +22,7 @@ Vector = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class ArmLink:
     """A body with its joint and inertia; lengths in m, in the frame of the parent or the body."""
 
     name: str
@@ -42,32 +42,32 @@ class Part:
 
 
 PARTS = (
-    Part(
+    ArmLink(
         "base", (0, 0, 0), 0.147, (0.01372, 0, 0.03348),
         (114.686, 136.117, 130.364, -0.46, 4.97, 0.1),
     ),
-    Part(
+    ArmLink(
         "shoulder", (0.0388353, 0, 0.0624), 0.100006, (0.03076, 0, 0.02527),
         (83.759, 81.040, 23.978, -0.076, -1.163, -0.155), axis=(0, 0, -1),
     ),
-    Part(
+    ArmLink(
         "upper_arm", (0.0303992, -0.0182778, 0.0542), 0.103, (0.00839, 0.01841, 0.08985),
         (147.318, 142.487, 40.800, -0.009, -19.782, 0.040), axis=(0, 1, 0),
     ),
-    Part(
+    ArmLink(
         "lower_arm", (0.028, 0, 0.11257), 0.104, (0.09807, 0.01828, 0.00324),
         (28.744, 145.290, 159.844, -1.264, -7.412, -0.049), axis=(0, 1, 0),
     ),
-    Part(
+    ArmLink(
         "wrist", (0.1349, 0, 0.0052), 0.079, (0.03861, 0.02812, 0.0001),
         (25.391, 21.000, 36.826, -3.641, 0.018, 0.053), axis=(0, 1, 0),
     ),
-    Part(
+    ArmLink(
         "gripper", (0.0611, 0.0181, 0), 0.087, (0.025187, 0.000245, 0.000214),
         (34.506, 43.366, 27.509, 0.052, 5.735, -0.335), axis=(-1, 0, 0),
         turn=(0.99970379, 0.02433736, 0, 0),
     ),
-    Part(
+    ArmLink(
         "jaw", (0.0234, 0.0188, 0.0202), 0.012, (0.03002, -0.01928, -0.00157),
         (1.890, 5.287, 6.614, -0.11, 0.32, -0.006), axis=(0, -1, 0),
     ),
@@ -86,7 +86,7 @@ TORQUE, GRIPPER_TORQUE = 2.94, 1.47
 
 
 @dataclass(frozen=True)
-class Servos(Checked, section="servos"):
+class ServoSettings(Checked, section="servos"):
     """A Feetech STS3215 as a position controller."""
 
     kp: Annotated[float, above(0, 1e5)]
@@ -101,12 +101,12 @@ class Servos(Checked, section="servos"):
     """Inertia of the rotor behind the gears, kg m^2."""
 
 
-SERVOS = {"soft": Servos(kp=17.8, kv=0.0), "stiff": Servos(kp=998.22, kv=2.731)}
+SERVOS = {"soft": ServoSettings(kp=17.8, kv=0.0), "stiff": ServoSettings(kp=998.22, kv=2.731)}
 """Presets: ``soft`` agrees with the stiffness measured on hardware, ``stiff`` follows from the
 formula of a DC motor and is used elsewhere for transfer from simulation."""
 
 
-def find_servos(name: str, kp: float | None = None) -> Servos:
+def find_servos(name: str, kp: float | None = None) -> ServoSettings:
     """Return a preset by name.
 
     Args:
@@ -116,10 +116,10 @@ def find_servos(name: str, kp: float | None = None) -> Servos:
     found = SERVOS[check_choice("servos", name, SERVOS)]
     if kp is None:
         return found
-    return Servos(kp, found.kv, found.damping, found.friction, found.armature)
+    return ServoSettings(kp, found.kv, found.damping, found.friction, found.armature)
 
 
-def add_arm(spec: Any, servos: Servos) -> None:
+def add_arm(spec: Any, servos: ServoSettings) -> None:
     """Add the arm to a scene: bodies, geometry, servos, the site ``tip`` and the wrist camera.
 
     Args:
@@ -158,7 +158,7 @@ def add_arm(spec: Any, servos: Servos) -> None:
     )
 
 
-def _add_servo(spec: Any, joint: str, servos: Servos, ends: Vector, torque: float) -> None:
+def _add_servo(spec: Any, joint: str, servos: ServoSettings, ends: Vector, torque: float) -> None:
     mujoco = import_mujoco()
     motor = spec.add_actuator(name=joint, target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT)
     motor.set_to_position(kp=servos.kp, kv=servos.kv)

@@ -30,7 +30,7 @@ class UnreachableError(InputError):
     """The tip cannot be where it was asked to be."""
 
 
-class Pose(NamedTuple):
+class GripperPose(NamedTuple):
     """Pose of the gripper."""
 
     position: Array
@@ -94,13 +94,13 @@ def _unreachable(position: ArrayLike, pitch: float, why: str) -> UnreachableErro
     )
 
 
-def forward(radians: ArrayLike) -> Pose:
+def forward(radians: ArrayLike) -> GripperPose:
     """Return the pose of the gripper for joint angles (6)."""
     mujoco = import_mujoco()
     model, data = _bare_arm()
     data.qpos[:] = np.asarray(radians, dtype=np.float64)
     mujoco.mj_kinematics(model, data)
-    return Pose(data.site("tip").xpos.copy(), data.body("gripper").xquat.copy())
+    return GripperPose(data.site("tip").xpos.copy(), data.body("gripper").xquat.copy())
 
 
 def gravity_torques(radians: ArrayLike) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from prism_motor._checks import InputError, check_choice, check_size
+from prism_motor.manipulation.arm_physics import read_physics
 from prism_motor.manipulation.environment import (
     Array,
     Environment,
@@ -24,7 +25,7 @@ from prism_motor.manipulation.suites.libero.problem import (
     LiberoStepper,
 )
 from prism_motor.sim.scene import import_mujoco
-from prism_motor.sim.sensing import RENDERERS, CameraRenderer, contact_forces, scale
+from prism_motor.sim.sensing import RENDERERS, CameraRenderer, scale
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.tasks import Task
@@ -181,21 +182,10 @@ class LiberoEnvironment(Environment):
         model, data = self._model, self._data
         # Update derived quantities; the next step does the same first.
         mujoco.mj_forward(model, data)
-        jacobian = np.zeros((6, model.nv))
-        mujoco.mj_jacSite(model, data, jacobian[:3], jacobian[3:], self._site)
-        forces = contact_forces(model, data, self._hand)
-        return Physics(
-            position=data.site_xpos[self._site].copy(),
-            quaternion=data.xquat[self._body].copy(),
-            velocity=jacobian @ data.qvel,
-            jacobian=jacobian[:, self._dofs],
-            joint_positions=data.qpos[self._joints],
-            joint_velocities=data.qvel[self._dofs],
-            joint_torques=data.qfrc_actuator[self._dofs],
-            bias_torques=data.qfrc_bias[self._dofs],
-            contact_force=forces.sum(0),
-            largest_force=float(np.linalg.norm(forces, axis=1).max()),
-        )
+        return read_physics(
+            model, data, site=self._site, body=self._body, dofs=self._dofs,
+            joint_positions=data.qpos[self._joints], hand=self._hand,
+        )  # fmt: skip
 
     def commanded_pose(self, before: Physics, action: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return the controller's goal: the action added to the pose before the step."""

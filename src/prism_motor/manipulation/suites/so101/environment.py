@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prism_motor._checks import check_size
+from prism_motor.manipulation.arm_physics import read_physics
 from prism_motor.manipulation.environment import (
     Array,
     BasicEnvironment,
@@ -17,8 +18,7 @@ from prism_motor.manipulation.environment import (
     Observation,
     Physics,
 )
-from prism_motor.sim.scene import import_mujoco
-from prism_motor.sim.sensing import contact_forces, scale
+from prism_motor.sim.sensing import scale
 from prism_motor.sim.so101.kinematics import forward
 from prism_motor.sim.so101.leaders import make_leader
 from prism_motor.sim.so101.placement import EVALUATION_POSES
@@ -146,23 +146,11 @@ class So101Environment(BasicEnvironment):
 
     def physics(self) -> Physics:
         """Return the current physical quantities; forces are those of the last physics step."""
-        mujoco = import_mujoco()
         model, data = self.twin.model, self.twin.data
-        jacobian = np.zeros((6, model.nv))
-        mujoco.mj_jacSite(model, data, jacobian[:3], jacobian[3:], self._tip)
-        forces = contact_forces(model, data, self._hand)
-        return Physics(
-            position=data.site_xpos[self._tip].copy(),
-            quaternion=data.xquat[self._gripper].copy(),
-            velocity=jacobian @ data.qvel,
-            jacobian=jacobian[:, self._dofs],
-            joint_positions=self.twin.angles[:_ARM],
-            joint_velocities=data.qvel[self._dofs],
-            joint_torques=data.qfrc_actuator[self._dofs],
-            bias_torques=data.qfrc_bias[self._dofs],
-            contact_force=forces.sum(0),
-            largest_force=float(np.linalg.norm(forces, axis=1).max()),
-        )
+        return read_physics(
+            model, data, site=self._tip, body=self._gripper, dofs=self._dofs,
+            joint_positions=self.twin.angles[:_ARM], hand=self._hand,
+        )  # fmt: skip
 
     def commanded_pose(self, before: Physics, action: NDArray[np.floating]) -> tuple[Array, Array]:
         """Return where the tip would be if every joint were at its target."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from prism_motor._checks import check_choice
 from prism_motor.sim.scene import compile_spec, import_mujoco
-from prism_motor.sim.so101.arm import Servos, add_arm, camera_turn
+from prism_motor.sim.so101.arm import ServoSettings, add_arm, camera_turn
 from prism_motor.sim.so101.outcome import Watcher
 from prism_motor.sim.so101.placement import PlacementRange
 from prism_motor.sim.so101.shapes import ARM, SCENE
@@ -59,7 +59,7 @@ class Scene(ABC):
         """Return a range by name: ``narrow`` or ``wide``."""
         return getattr(self, check_choice("placement", name, ("narrow", "wide")))
 
-    def build(self, servos: Servos) -> Any:
+    def build(self, servos: ServoSettings) -> Any:
         """Return the compiled ``mjModel``."""
         mujoco = import_mujoco()
         spec = mujoco.MjSpec()
