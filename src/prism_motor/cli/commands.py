@@ -57,6 +57,7 @@ COMMANDS: dict[str, Command] = {
     "sim2sim": Command(_ROBOT, "Run an exported policy in MuJoCo.", "watch:sim2sim"),
     "pilot": Command(_ROBOT, "Try policies on a robot, blinded.", "pilot:pilot", raw=True),
     "record": Command(_ROBOT, "Record demonstrations of a scripted expert.", "demos:demos"),
+    "teleop": Command(_ROBOT, "Record your own demonstrations in the browser.", "teleop:teleop"),
     "motions": Command(_ROBOT, "Import, make and show motion clips.", "motions:motions", raw=True),
     "libero": Command(_ROBOT, "Set up LIBERO on this machine.", "libero:libero", raw=True),
     "so101": Command(_ROBOT, "Emulate an SO-101 for LeRobot.", "so101:so101", raw=True),

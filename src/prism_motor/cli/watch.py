@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional
 
@@ -14,6 +15,9 @@ from prism_motor._extras import missing_extra
 from prism_motor._ranges import Seed, between, length
 from prism_motor._registry import resolve
 from prism_motor.domains import PlayRequest, open_run
+
+if TYPE_CHECKING:
+    from prism_motor.viewer.app import Show
 
 Seconds = Annotated[float, between(0.01, 86_400)]
 Velocities = Annotated[tuple[float, float, float], between(-100, 100)]
@@ -60,10 +64,22 @@ def play(
             f"prism eval {first}"
         )
     make_show = resolve(domain.player)
+    serve(lambda: make_show(request), host, port, seconds)
+
+
+def serve(make_show: Callable[[], Show], host: str, port: int, seconds: float | None) -> None:
+    """Serve a show to browsers until Ctrl-C.
+
+    Args:
+        make_show: Makes it, once it is clear that it can be served.
+        host: Address to listen on.
+        port: Port to listen on; the next free one if it is taken.
+        seconds: Stop after this time; default: never.
+    """
     from prism_motor.viewer.app import App, find_port
 
     free = find_port(host, port)
-    app = App(make_show(request), host=host, port=free)
+    app = App(make_show(), host=host, port=free)
     taken = f" (port {port} is in use)" if port not in (0, app.port) else ""
     try:
         print(f"Open {app.url} in a browser{taken}; stop with Ctrl-C.", flush=True)

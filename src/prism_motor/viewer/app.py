@@ -8,6 +8,7 @@ import io
 import socket
 import threading
 import time
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -89,7 +90,12 @@ class App:
         door = Door(host, lambda raw: admit(raw, self._inputs.get))
         with _silence(), door.guarding():
             self.server = viser.ViserServer(host=host, port=find_port(host, port), verbose=False)
-        self._inputs = self.server.gui._gui_input_handle_from_uuid
+        # Ids are random, and names of handles begin with a slash: they never coincide.
+        self._inputs = ChainMap(
+            self.server.gui._gui_input_handle_from_uuid,
+            self.server.gui._command_handle_from_uuid,
+            self.server.scene._handle_from_transform_controls_name,
+        )
         self.port = self.server.get_port()
         self.url, self.public_url = door.url(self.port), door.public_url(self.port)
         gui = self.server.gui
@@ -98,6 +104,7 @@ class App:
         show.open(self.server)
         gui.main_panel.dock_right()
         self._stopped, self._running = threading.Event(), threading.Lock()
+        self._closed = False
         self.pace = 1.0
 
     def run(self, seconds: float | None = None) -> None:
@@ -109,6 +116,8 @@ class App:
         torch.set_num_threads(1)  # one robot's policy is too small to share
         with self._running:
             self._loop(seconds)
+            if self._stopped.is_set():
+                self._close_show()
 
     def _loop(self, seconds: float | None) -> None:
         start = last = time.perf_counter()
@@ -133,6 +142,12 @@ class App:
         self._stopped.set()
         with self._running, _silence():
             self.server.stop()
+            self._close_show()
+
+    def _close_show(self) -> None:
+        """Close the show once, if possible in the thread that ran it: renderers belong to one."""
+        if not self._closed:
+            self._closed = True
             self.show.close()
 
     def _advance(self, elapsed: float) -> None:

@@ -52,8 +52,8 @@ class Floor:
         self._floor.position = (x, y, 0.0)
 
 
-def _set_up(server: viser.ViserServer, height: float, robots: int) -> None:
-    """Set up sky light, a sun with shadows, and an initial view from the front left."""
+def add_light(server: viser.ViserServer) -> None:
+    """Add sky light and a sun with shadows; z is up."""
     scene = server.scene
     scene.set_up_direction("+z")
     scene.configure_environment_map(None)
@@ -62,6 +62,11 @@ def _set_up(server: viser.ViserServer, height: float, robots: int) -> None:
         "/sky", sky_color=(255, 255, 255), ground_color=(150, 150, 160), intensity=1.6
     )
     scene.add_light_directional("/sun", position=(1.2, 0.8, 3.0), intensity=2.0, cast_shadow=True)
+
+
+def _set_up(server: viser.ViserServer, height: float, robots: int) -> None:
+    """Set up light, and an initial view from the front left."""
+    add_light(server)
     away = height * (1.0 + 0.15 * robots)
     server.initial_camera.position = (2.3 * away, 2.1 * away, 1.2 * away)
     server.initial_camera.look_at = (0.1 * height, 0.0, 0.8 * height)

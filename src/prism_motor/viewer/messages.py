@@ -1,4 +1,4 @@
-"""What clients may send to the viewer: where they look from, and values that its controls allow.
+"""What clients may send to the viewer: where they look from, its keys, and values that it allows.
 
 viser applies every message as it comes: any attribute of any control, uploads, and a request to
 show the viewer to the whole internet. So each message is read here first and made anew from what is
@@ -53,7 +53,8 @@ def admit(raw: object, controls: Callable[[str], Any]) -> bytes | None:
 
     Args:
         raw: What a client has sent.
-        controls: Returns the control of an id, or ``None``.
+        controls: Returns the control of an id, the command of a key or the handle of a place in the
+            scene; ``None`` if there is none.
     """
     try:
         message = msgspec.msgpack.decode(raw) if isinstance(raw, bytes) else None
@@ -66,6 +67,10 @@ def admit(raw: object, controls: Callable[[str], Any]) -> bytes | None:
         allowed = _camera(message)
     elif kind == "GuiUpdateMessage":
         allowed = _update(message, controls)
+    elif kind == "CommandTriggerMessage":
+        allowed = _trigger(message, controls)
+    elif kind == "TransformControlsUpdateMessage":
+        allowed = _pull(message, controls)
     else:
         return None
     return None if allowed is None else msgspec.msgpack.encode({"type": kind, **allowed})
@@ -88,6 +93,27 @@ def _update(message: dict[Any, Any], controls: Callable[[str], Any]) -> dict[str
         return None
     value = allowed_value(controls(uuid), updates.get("value"))
     return None if value is None else {"uuid": uuid, "updates": {"value": value}}
+
+
+def _trigger(message: dict[Any, Any], controls: Callable[[str], Any]) -> dict[str, Any] | None:
+    uuid = message.get("uuid")
+    known = isinstance(uuid, str) and isinstance(controls(uuid), viser.CommandHandle)
+    return {"uuid": uuid} if known else None
+
+
+def _pull(message: dict[Any, Any], controls: Callable[[str], Any]) -> dict[str, Any] | None:
+    """Let a handle be moved within its limits; none of ours turns."""
+    name, place = message.get("name"), message.get("position")
+    handle = controls(name) if isinstance(name, str) else None
+    if not isinstance(handle, viser.TransformControlsHandle):
+        return None
+    if not isinstance(place, list) or len(place) != 3 or not all(map(_is_number, place)):
+        return None
+    limits = handle.translation_limits
+    within = [
+        min(max(float(value), low), high) for value, (low, high) in zip(place, limits, strict=True)
+    ]
+    return {"name": name, "wxyz": [1.0, 0.0, 0.0, 0.0], "position": within}
 
 
 def allowed_value(control: Any, given: Any) -> float | bool | str | None:

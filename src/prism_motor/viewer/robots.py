@@ -1,4 +1,4 @@
-"""Robots in the browser: their bodies, and the arrow of a push."""
+"""Robots and other bodies in the browser, and the arrow of a push."""
 
 from __future__ import annotations
 
@@ -19,6 +19,43 @@ if TYPE_CHECKING:
 _PUSH: Rgb = (200, 40, 50)
 _PUSH_SECONDS = 0.5
 """How long the arrow of a push is shown."""
+
+
+class DrawnBodies:
+    """The bodies of a model in the scene.
+
+    Args:
+        server: The browser's server.
+        model: The compiled ``mjModel``.
+        place: Their name in the scene tree.
+        repaint: Colours of the model to replace.
+        opacity: 1: solid.
+    """
+
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        model: Any,
+        place: str,
+        *,
+        repaint: Mapping[Rgb, Rgb] | Rgb,
+        opacity: float = 1.0,
+    ) -> None:
+        self.root = server.scene.add_frame(place, show_axes=False)
+        meshes = body_meshes(model, repaint, opacity)
+        self._bodies = {
+            body: server.scene.add_frame(f"{place}/{body}", show_axes=False) for body in meshes
+        }
+        for body, glb in meshes.items():
+            server.scene.add_glb(
+                f"{place}/{body}/mesh", glb, cast_shadow=opacity == 1.0, receive_shadow=False
+            )
+
+    def draw(self, data: Any) -> None:
+        """Show the bodies where they are in an ``MjData``."""
+        for body, frame in self._bodies.items():
+            frame.position = data.xpos[body]
+            frame.wxyz = data.xquat[body]
 
 
 class DrawnRobot:
@@ -47,23 +84,14 @@ class DrawnRobot:
         self._model = picture_model(robot, primitives=primitives)
         self._data = mujoco.MjData(self._model)
         self._forward = mujoco.mj_kinematics
-        self.root = server.scene.add_frame(place, show_axes=False)
-        meshes = body_meshes(self._model, repaint, opacity)
-        self._bodies = {
-            body: server.scene.add_frame(f"{place}/{body}", show_axes=False) for body in meshes
-        }
-        for body, glb in meshes.items():
-            server.scene.add_glb(
-                f"{place}/{body}/mesh", glb, cast_shadow=opacity == 1.0, receive_shadow=False
-            )
+        self._bodies = DrawnBodies(server, self._model, place, repaint=repaint, opacity=opacity)
+        self.root = self._bodies.root
 
     def draw(self, qpos: np.ndarray) -> None:
         """Show the robot in a state."""
         self._data.qpos[:] = qpos
         self._forward(self._model, self._data)
-        for body, frame in self._bodies.items():
-            frame.position = self._data.xpos[body]
-            frame.wxyz = self._data.xquat[body]
+        self._bodies.draw(self._data)
 
 
 class PushArrow:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prism_motor._extras import missing_extra
-from prism_motor.runs.atomic import write_json
+from prism_motor.runs.atomic import remove_folder, write_json
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.demonstrations.recording import Demonstration
@@ -62,6 +62,7 @@ def write_dataset(
     instruction: str,
     origin: dict[str, Any],
     report: Callable[[], None] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Write a dataset, which appears at ``root`` once it is complete.
 
@@ -74,6 +75,7 @@ def write_dataset(
         instruction: Instruction for language-conditioned policies.
         origin: How it was made, for readers and for checks.
         report: Called after every demonstration.
+        overwrite: Whether it takes the place of an older one.
     """
     try:
         import datasets
@@ -109,4 +111,6 @@ def write_dataset(
     dataset.finalize()
     shutil.rmtree(temporary / "images", ignore_errors=True)  # empty: images are in the tables
     write_json(temporary / ORIGIN, origin)
+    if overwrite:
+        remove_folder(root)
     temporary.replace(root)

@@ -112,6 +112,16 @@ def gravity_torques(radians: ArrayLike) -> Array:
     return data.qfrc_bias.copy()
 
 
+def against_gravity(radians: ArrayLike, kp: float) -> Array:
+    """Return the targets (6, rad) at which servos hold the arm at joint angles despite its weight.
+
+    Args:
+        radians: Where the joints shall be (6).
+        kp: Stiffness of the servos, N m/rad.
+    """
+    return np.asarray(radians, dtype=np.float64) + gravity_torques(radians) / kp
+
+
 @cache
 def _bare_arm() -> tuple[Any, Any]:
     mujoco = import_mujoco()

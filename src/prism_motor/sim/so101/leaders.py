@@ -18,7 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prism_motor._checks import InputError
-from prism_motor.sim.so101.kinematics import PAN_AXIS, forward, gravity_torques, inverse
+from prism_motor.sim.so101.kinematics import (
+    PAN_AXIS,
+    against_gravity,
+    forward,
+    gravity_torques,
+    inverse,
+)
 from prism_motor.sim.so101.scenes.cube import HALF, ZONE_RADIUS
 from prism_motor.sim.so101.twin import HOME, Twin
 from prism_motor.sim.so101.units import ACTION_HIGH, ACTION_LOW, to_lerobot, to_radians
@@ -37,13 +43,13 @@ PLAY = 0.3
 _LEADER = 16_103
 """Random stream."""
 
-_FASTEST = 0.05
+FASTEST = 0.05
 """Largest change of a joint per frame at the highest speed, rad."""
 
 _NEAR = 0.003
 """Distance to a surface at which a hand slows down, m."""
 
-_RAISING = 0.0045
+RAISING = 0.0045
 """Nominal change of height per frame after pressing, m."""
 
 
@@ -95,14 +101,14 @@ class Leader(ABC):
 
     def _read(self, angles: Array) -> Array:
         """Turn a pose into targets: raised against gravity, as an eye on the tip does it."""
-        raised = angles + gravity_torques(angles) / self.twin.servos.kp
+        raised = against_gravity(angles, self.twin.servos.kp)
         read = PLAY * np.rint(to_lerobot(raised) / PLAY)
         return np.clip(read, ACTION_LOW, ACTION_HIGH)
 
     def _move(self, goal: Array) -> Iterator[Array]:
         """Move all joints to a goal with minimum jerk."""
         start, way = self._held, goal - self._held
-        fastest = _FASTEST * self.speed / SPEEDS[1]
+        fastest = FASTEST * self.speed / SPEEDS[1]
         for share in _minimum_jerk(np.abs(way).max() / fastest):
             yield start + share * way
 
@@ -166,7 +172,7 @@ class PressingLeader(Leader):
 
     def _raise(self, over: Array) -> Iterator[Array]:
         start = forward(self._held).position
-        for share in _minimum_jerk((over[2] - start[2]) / (_RAISING * self.speed)):
+        for share in _minimum_jerk((over[2] - start[2]) / (RAISING * self.speed)):
             yield self._pose(start + share * (over - start))
 
     def _pose(self, tip: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from prism_motor._checks import InputError, check_choice
 from prism_motor.manipulation.suites.so101.environment import So101Environment, So101Expert
 from prism_motor.manipulation.tasks import Suite, Task
 from prism_motor.sim.so101.scenes import SCENES
@@ -20,7 +21,31 @@ def _list_tasks(suite: str) -> tuple[Task, ...]:
     )
 
 
-def _make_suite(name: str, servos: str, placement: str) -> Suite:
+TWINS = {
+    ("soft", "narrow"): "so101",
+    ("stiff", "narrow"): "so101_stiff",
+    ("soft", "wide"): "so101_wide",
+}
+"""Names of the suites by servos and placement."""
+
+
+def suite_of(servos: str, placement: str) -> str:
+    """Return the name of the suite with these servos and this placement."""
+    for what, given, known in zip(
+        ("servos", "placement"), (servos, placement), zip(*TWINS, strict=True), strict=True
+    ):
+        check_choice(what, given, {*known})
+    if (servos, placement) not in TWINS:
+        listed = ", ".join(f"{one} and {other}" for one, other in TWINS)
+        raise InputError(
+            f"There is no suite with {servos} servos and {placement} placement; there are: "
+            f"{listed}."
+        )
+    return TWINS[servos, placement]
+
+
+def _make_suite(servos: str, placement: str) -> Suite:
+    name = TWINS[servos, placement]
     return Suite(
         name=name,
         list_tasks=partial(_list_tasks, name),
@@ -31,6 +56,6 @@ def _make_suite(name: str, servos: str, placement: str) -> Suite:
     )
 
 
-SO101 = _make_suite("so101", "soft", "narrow")
-SO101_STIFF = _make_suite("so101_stiff", "stiff", "narrow")
-SO101_WIDE = _make_suite("so101_wide", "soft", "wide")
+SO101 = _make_suite("soft", "narrow")
+SO101_STIFF = _make_suite("stiff", "narrow")
+SO101_WIDE = _make_suite("soft", "wide")
