@@ -109,7 +109,8 @@ def test_rows_are_written_once_and_the_tail_is_short(tmp_path):
             stamp = file.stat().st_mtime_ns
             assert written.setdefault(file.name, stamp) == stamp  # never written again
     assert len(written) == 60 // 8
-    for i, one in enumerate(states[-2:]):
+    # The oldest of three is kept for its policy alone.
+    for i, one in enumerate(states[-8:-7] + states[-2:]):
         state = tmp_path / "checkpoints" / str(i) / "state.json"
         state.parent.mkdir(parents=True)
         state.write_text(json.dumps({"replay": one}))

@@ -2,8 +2,8 @@
 
 Rows are written once, in files of ``segment_rows`` rows that never change and are named by their
 rows and contents. A checkpoint holds the list of the files it needs, with hashes, and the few rows
-that do not fill a file yet. On disk a run has each row of its buffer once, however many checkpoints
-it keeps.
+that do not fill a file yet. The newest checkpoints alone keep their rows: a run that keeps many for
+their policies does not keep as many buffers.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from torch import Tensor
 from prism_motor._extras import missing_extra
 from prism_motor.runs.atomic import atomic_file
 from prism_motor.runs.checkpoints import STATE, select
-from prism_motor.runs.layout import CheckpointError
+from prism_motor.runs.layout import CHECKPOINTS, CheckpointError
 
 if TYPE_CHECKING:
     from prism_motor.tracking.learning.replay import ReplayBuffer
+
+#: Newest checkpoints of a run that can be continued from: one, and one should that be damaged.
+RESUMABLE = 2
 
 
 class ReplayFiles:
@@ -77,10 +80,12 @@ class ReplayFiles:
         self._segments = [dict(one) for one in plain["segments"]]
 
     def prune(self, run: Path) -> None:
-        """Delete the files that no checkpoint of a run needs, nor what was saved last."""
+        """Delete the files that neither the newest checkpoints of a run need nor the last save."""
         needed = {one["file"] for one in self._segments}
-        # Checkpoints, dumps and what was set aside as damaged: all of them may be used again.
-        for file in run.glob(f"*/*/{STATE}"):
+        # Dumps and what was set aside as damaged may be used again, however old they are.
+        states = sorted(run.glob(f"*/*/{STATE}"))
+        older = [file for file in states if file.parent.parent.name == CHECKPOINTS][:-RESUMABLE]
+        for file in set(states) - set(older):
             try:
                 saved = json.loads(file.read_text(encoding="utf-8"))
                 needed |= {one["file"] for one in saved["replay"]["segments"]}
@@ -117,6 +122,7 @@ class ReplayFiles:
         if hashlib.sha256(data).hexdigest() != segment["sha256"]:
             raise CheckpointError(
                 f"{path}, a part of the replay buffer, is missing or changed since it was written. "
-                "Copy the whole run folder, or use an earlier checkpoint."
+                f"Only the newest {RESUMABLE} checkpoints of a run keep their buffer: continue from "
+                "one of them, in a copy of the whole run folder."
             )
         return load(data)
