@@ -90,7 +90,13 @@ _LAPTOP = TrackingPreset(
         discriminator=DiscriminatorConfig(
             learning_rate=1e-4, reward_bound=3.0, bounded_targets=True, every=2
         ),
-        warm_start=WarmStartConfig(updates=1000, epochs=3, desired_kl=0.03, exploration=0.12),
+        warm_start=WarmStartConfig(
+            updates=1000,
+            epochs=3,
+            desired_kl=0.03,
+            exploration=0.12,
+            least_exploration=0.04,
+        ),
         anchor=AnchorConfig(weight=100.0, final=100.0),
         learner=LearnerConfig(
             batch=256,

@@ -121,3 +121,16 @@ def test_clips_of_which_more_is_missed_are_begun_more_often():
     assert env.priorities.tolist() == pytest.approx([0.25 + 0.375, 0.25 + 0.125], rel=1e-3)
     warm._prioritise(torch.zeros(2).double(), torch.zeros(2).double())  # nothing was seen
     assert env.priorities.tolist() == pytest.approx([0.625, 0.375], rel=1e-3)
+
+
+def test_exploration_never_falls_below_its_least():
+    bounds = {"warm_start.exploration": 0.1, "warm_start.least_exploration": 0.04}
+    warm, _ = make(**bounds)
+    units = torch.tensor(warm._env.task.units)
+    std = warm._actor.std
+    assert (std * units).tolist() == pytest.approx([0.1] * len(units), rel=1e-5)
+    with torch.no_grad():
+        std[:3] = 0.001
+    update(warm)
+    assert (std[:3] * units[:3]).tolist() == pytest.approx([0.04] * 3, rel=1e-5)
+    assert (std[3:] * units[3:]).min() > 0.05  # what is above it, is left alone

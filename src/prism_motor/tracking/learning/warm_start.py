@@ -126,6 +126,8 @@ class WarmStart:
         check("the return of the warm start", self._ppo.storage.returns)
         with timer("update"):
             found = self._ppo.update()
+            # Clips that are followed call for precision; those that are not, for exploration.
+            self._actor.std.data.clamp_(min=self._least_std)
         found.pop("symmetry", None)
         check_numbers("loss", found)
         check_weights(self.models())
@@ -205,6 +207,7 @@ class WarmStart:
         self._actor = actor = _FollowerModel(observations, groups, self._learner.policy.actor)
         std = (config.exploration / units).clamp(_LOWEST_STD, _HIGHEST_STD)
         actor.std.data.copy_(std)
+        self._least_std = (config.least_exploration / units).clamp(max=std).to(actor.std)
         width = [config.critic_width] * 2
         critic = MLPModel(observations, groups, "critic", 1, width, "elu")
         return PPO(
