@@ -14,7 +14,7 @@ from prism_motor.export.runner import SCHEMA, TRACKING
 from prism_motor.sim.interface import describe_control, describe_joints, describe_safety
 from prism_motor.sim.robots import make_robot
 from prism_motor.tracking.metrics import Upright
-from prism_motor.tracking.observations import BLOCKS, HISTORY_KEYS, LAST_ACTION, Layout
+from prism_motor.tracking.observations import CHANNELS, HISTORY_KEYS, LAST_ACTION, Layout
 from prism_motor.tracking.references import EFFORT_SHARE
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _observation(layout: Layout) -> dict[str, Any]:
     """Describe what the actor sees: state, last action and history."""
     from prism_motor.tracking.learning.networks import ACTOR_STREAMS
 
-    now = [block.name for block in BLOCKS if block.stream == "state"]
+    now = [channel.name for channel in CHANNELS if channel.stream == "state"]
     past = [(key, age) for key in HISTORY_KEYS for age in range(1, layout.steps + 1)]
     placed = [(name, 0) for name in (*now, LAST_ACTION)] + past
     return {
@@ -127,7 +127,7 @@ def _goal(layout: Layout) -> dict[str, Any]:
     """Describe what the backward map sees: state and privileged state."""
     from prism_motor.tracking.learning.networks import GOAL_STREAMS
 
-    blocks = _place(layout, [(block.name, 0) for block in BLOCKS])
+    blocks = _place(layout, [(channel.name, 0) for channel in CHANNELS])
     return {
         "meaning": "what backward.onnx maps to a latent: a frame of a motion, blocks side by side, "
         "each times its scale, as float32; normalisation is inside. The latent of frame t + 1 "
@@ -140,11 +140,11 @@ def _goal(layout: Layout) -> dict[str, Any]:
 
 def _place(layout: Layout, blocks: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
     """Return blocks with their places, one behind the other."""
-    scales = {block.name: block.scale for block in BLOCKS}
+    scales = {channel.name: channel.scale for channel in CHANNELS}
     placed, first = [], 0
     for name, age in blocks:
         source, meaning = _SOURCES[name]
-        size = len(layout.block_names(name))
+        size = len(layout.channel_names(name))
         placed.append(
             {
                 "source": source,

@@ -1,4 +1,4 @@
-"""What the networks see: one table of blocks in four streams, and histories.
+"""What the networks see: one table of channels in four streams, and histories.
 
 Simulated robots and frames of motion clips pass through the same functions, so that the same
 state gives the same observation. An observation is one row: the streams one after the other.
@@ -111,7 +111,7 @@ def read_frames(qpos: np.ndarray, qvel: np.ndarray, bodies: Bodies, layout: Layo
 
 
 @dataclass(frozen=True)
-class Block:
+class Channel:
     """Entries of an observation that belong together."""
 
     name: str
@@ -128,15 +128,15 @@ class Block:
     """Largest noise on simulated robots, uniform to both sides, before the scale."""
 
 
-BLOCKS: tuple[Block, ...] = (
-    Block("joint_position", "state", "q_{joint}",
+CHANNELS: tuple[Channel, ...] = (
+    Channel("joint_position", "state", "q_{joint}",
           lambda frames: frames.joint_positions - _default_pose(), noise=0.01),
-    Block("joint_velocity", "state", "dq_{joint}",
+    Channel("joint_velocity", "state", "dq_{joint}",
           lambda frames: frames.joint_velocities, noise=0.5),
-    Block("gravity", "state", "gravity_{axis}", lambda frames: frames.gravity, noise=0.05),
-    Block("angular_velocity", "state", "gyro_{axis}",
+    Channel("gravity", "state", "gravity_{axis}", lambda frames: frames.gravity, noise=0.05),
+    Channel("angular_velocity", "state", "gyro_{axis}",
           lambda frames: frames.angular_velocity, scale=0.25, noise=0.2),
-    Block("bodies", "privileged", "", lambda frames: frames.bodies),
+    Channel("bodies", "privileged", "", lambda frames: frames.bodies),
 )  # fmt: skip
 """Everything that is read from the robot, in order."""
 
@@ -187,13 +187,13 @@ class Layout:
         past = self.steps * (state + JOINTS)
         return dict(zip(STREAMS, (state, JOINTS, past, 15 * self.bodies - 2), strict=True))
 
-    def block_names(self, name: str) -> list[str]:
-        """Return the names of the entries of a block, or of the last action."""
+    def channel_names(self, name: str) -> list[str]:
+        """Return the names of the entries of a channel, or of the last action."""
         if name == "bodies":
             from prism_motor.tracking.bodies import body_observation_names, kinematics
 
             return body_observation_names(KEY_BODIES if self.compact else kinematics().names)
-        table = {block.name: block.entries for block in BLOCKS}
+        table = {channel.name: channel.entries for channel in CHANNELS}
         entries = {**table, LAST_ACTION: "action_{joint}"}[name]
         if "{axis}" in entries:
             return [entries.format(axis=axis) for axis in "xyz"]
@@ -203,14 +203,14 @@ class Layout:
     def names(self) -> dict[str, tuple[str, ...]]:
         """Names of the entries of every stream."""
         found: dict[str, list[str]] = {stream: [] for stream in STREAMS}
-        for block in BLOCKS:
-            found[block.stream] += self.block_names(block.name)
-        found[LAST_ACTION] = self.block_names(LAST_ACTION)
+        for channel in CHANNELS:
+            found[channel.stream] += self.channel_names(channel.name)
+        found[LAST_ACTION] = self.channel_names(LAST_ACTION)
         found[HISTORY] = [
             f"{entry}[t-{age}]"
             for key in HISTORY_KEYS
             for age in range(1, self.steps + 1)
-            for entry in self.block_names(key)
+            for entry in self.channel_names(key)
         ]
         return {stream: tuple(names) for stream, names in found.items()}
 
@@ -240,18 +240,22 @@ class Layout:
         return torch.cat([observations[:, one] for one in columns], dim=1)
 
 
-def read_blocks(frames: RobotFrames) -> dict[str, Tensor]:
-    """Return the scaled values of every block, without noise."""
-    values = {block.name: block.source(frames) for block in BLOCKS}
-    scaled = {block.name: values[block.name] * block.scale for block in BLOCKS if block.scale != 1}
+def read_channels(frames: RobotFrames) -> dict[str, Tensor]:
+    """Return the scaled values of every channel, without noise."""
+    values = {channel.name: channel.source(frames) for channel in CHANNELS}
+    scaled = {
+        channel.name: values[channel.name] * channel.scale
+        for channel in CHANNELS
+        if channel.scale != 1
+    }
     return {**values, **scaled}
 
 
-def join(blocks: Mapping[str, Tensor], last_action: Tensor, history: Tensor) -> Tensor:
-    """Return observations (N, size) from the blocks, the last action and the history."""
+def join(channels: Mapping[str, Tensor], last_action: Tensor, history: Tensor) -> Tensor:
+    """Return observations (N, size) from the channels, the last action and the history."""
     parts: dict[str, list[Tensor]] = {stream: [] for stream in STREAMS}
-    for block in BLOCKS:
-        parts[block.stream].append(blocks[block.name])
+    for channel in CHANNELS:
+        parts[channel.stream].append(channels[channel.name])
     parts[LAST_ACTION], parts[HISTORY] = [last_action], [history]
     return torch.cat([value for stream in STREAMS for value in parts[stream]], dim=1)
 
@@ -265,7 +269,7 @@ class Observer:
     Args:
         layout: What is observed.
         envs: Robots.
-        noise: Factor on the noise of every block; 0: none.
+        noise: Factor on the noise of every channel; 0: none.
         generator: Source of the noise.
     """
 
@@ -285,19 +289,19 @@ class Observer:
 
     def observe(self, frames: RobotFrames, last_action: Tensor) -> Tensor:
         """Return the observations (N, size) of this step; call once per step."""
-        blocks = read_blocks(frames)
+        channels = read_channels(frames)
         if self._noise:
-            for block in BLOCKS:
-                if block.noise:
-                    size = self._noise * block.noise * block.scale
-                    drawn = torch.rand(blocks[block.name].shape, generator=self._generator)
-                    blocks[block.name] = blocks[block.name] + size * (2 * drawn - 1)
+            for channel in CHANNELS:
+                if channel.noise:
+                    size = self._noise * channel.noise * channel.scale
+                    drawn = torch.rand(channels[channel.name].shape, generator=self._generator)
+                    channels[channel.name] = channels[channel.name] + size * (2 * drawn - 1)
         history = torch.cat([self._past[key].flatten(1) for key in HISTORY_KEYS], dim=1)
-        for key, value in {**blocks, LAST_ACTION: last_action}.items():
+        for key, value in {**channels, LAST_ACTION: last_action}.items():
             if key in self._past:
                 past = self._past[key]
                 self._past[key] = torch.cat([value.unsqueeze(1), past[:, :-1]], dim=1)
-        return join(blocks, last_action, history)
+        return join(channels, last_action, history)
 
     def state(self) -> dict[str, Tensor]:
         """Return the histories."""
@@ -333,17 +337,17 @@ def clip_observations(frames: RobotFrames, layout: Layout, actions: Tensor | Non
             history follow from it. Without it, both are zero, as the paper's experts have them.
     """
     frames.check(layout)
-    blocks = read_blocks(frames)
-    like = blocks["joint_position"]
+    channels = read_channels(frames)
+    like = channels["joint_position"]
     if actions is None:
         return join(
-            blocks, torch.zeros_like(like), like.new_zeros(len(like), layout.sizes[HISTORY])
+            channels, torch.zeros_like(like), like.new_zeros(len(like), layout.sizes[HISTORY])
         )
     last_action = _delayed(actions.to(like), 1)
-    keys = {**blocks, LAST_ACTION: last_action}
+    keys = {**channels, LAST_ACTION: last_action}
     ages = range(1, layout.steps + 1)
     history = torch.cat([_delayed(keys[key], age) for key in HISTORY_KEYS for age in ages], dim=1)
-    return join(blocks, last_action, history)
+    return join(channels, last_action, history)
 
 
 def _delayed(values: Tensor, steps: int) -> Tensor:

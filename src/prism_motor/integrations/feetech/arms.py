@@ -10,7 +10,7 @@ from pathlib import Path
 from prism_motor._checks import InputError
 from prism_motor.integrations.feetech.bus import FeetechBus
 from prism_motor.integrations.feetech.calibration import calibrate
-from prism_motor.integrations.feetech.hand import Hand
+from prism_motor.integrations.feetech.hand import ArmHand
 from prism_motor.integrations.feetech.servos import HandledServos, Servos
 from prism_motor.integrations.feetech.twin_servos import TwinServos, TwinServosConfig
 from prism_motor.sim.so101.units import JOINTS
@@ -26,7 +26,7 @@ class EmulatedArms:
     """The arm that is held."""
     twin: TwinServos | None = None
     """What the follower moves; ``None``: its servos carry nothing."""
-    hand: Hand = field(default_factory=Hand)
+    hand: ArmHand = field(default_factory=ArmHand)
     """Who moves arms that carry nothing, while their motors are off."""
 
     @property
@@ -47,7 +47,7 @@ def emulated_arms(
         leader: Whether there is a leader arm, too. With a twin, a script holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    hand = Hand()
+    hand = ArmHand()
     with ExitStack() as stack:
         stack.enter_context(_alone(folder))
         twin = TwinServos(config, folder, led=leader) if config is not None else None

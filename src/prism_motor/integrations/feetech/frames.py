@@ -19,7 +19,7 @@ _HEAD = struct.Struct("<dqii")
 """Time, number, height and width."""
 
 
-class Frame(NamedTuple):
+class CameraFrame(NamedTuple):
     """A picture with the moment at which it was taken."""
 
     taken: float
@@ -43,7 +43,7 @@ def write_frame(folder: Path, camera: str, number: int, image: NDArray[np.uint8]
     os.replace(waiting, frame_file(folder, camera))
 
 
-def read_frame(folder: Path, camera: str) -> Frame | None:
+def read_frame(folder: Path, camera: str) -> CameraFrame | None:
     """Return a camera's latest picture, if there is one."""
     try:
         data = frame_file(folder, camera).read_bytes()
@@ -51,7 +51,7 @@ def read_frame(folder: Path, camera: str) -> Frame | None:
         return None
     taken, number, height, width = _HEAD.unpack_from(data)
     image = np.frombuffer(data, np.uint8, offset=_HEAD.size).reshape(height, width, 3)
-    return Frame(taken, number, image.copy())
+    return CameraFrame(taken, number, image.copy())
 
 
 def frame_file(folder: Path, camera: str) -> Path:

@@ -16,7 +16,7 @@ MOVES = {
 _PERIOD = 4.0
 
 
-class Hand:
+class ArmHand:
     """Where somebody holds the six joints, in ticks.
 
     Args:

@@ -58,7 +58,7 @@ class TipTarget:
         return inverse(self.position, self.pitch, roll=self.roll, opening=opening)
 
 
-class Hand:
+class TipHand:
     """Moves the arm to targets of the tip, no faster than the scripted leaders.
 
     Like somebody who watches the tip, it aims higher the more the servos give way.

@@ -16,7 +16,7 @@ from prism_motor.manipulation.environment import Image, Observation
 from prism_motor.manipulation.suites.so101.environment import So101Environment
 from prism_motor.sim.so101.outcome import TwinOutcome
 from prism_motor.sim.so101.twin import FRAME
-from prism_motor.viewer.teleop.hand import Hand, TipTarget
+from prism_motor.viewer.teleop.hand import TipHand, TipTarget
 
 MOST_FRAMES = 1800
 """Longest episode: a minute."""
@@ -48,7 +48,7 @@ class TeleopSession:
     ) -> None:
         self.environment, self.takes, self.episodes = environment, takes, episodes
         self.twin = environment.twin
-        self.hand = Hand(self.twin)
+        self.hand = TipHand(self.twin)
         self.recording, self.steps, self.said = False, 0, ""
         self._time = self._simulated = 0.0
         self._seen: list[Observation] = []

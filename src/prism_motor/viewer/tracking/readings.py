@@ -10,7 +10,7 @@ import viser
 from viser import uplot
 
 from prism_motor._figures import INK
-from prism_motor.viewer.tracking.session import REMEMBERED, Reading
+from prism_motor.viewer.tracking.session import REMEMBERED, TrackedMoment
 
 if TYPE_CHECKING:
     from prism_motor.viewer.tracking.session import TrackingSession
@@ -41,7 +41,7 @@ class TrackingPlots:
         """Show the last seconds up to now."""
         session = self._session
         trace = session.trace
-        rows = np.array(trace, dtype=float).reshape(-1, len(Reading._fields)).T
+        rows = np.array(trace, dtype=float).reshape(-1, len(TrackedMoment._fields)).T
         times = np.linspace(-REMEMBERED, 0.0, _POINTS)
         values = [_resample(rows, index, session.time + times) for index in range(1, len(rows))]
         _, height, wanted, apart, reward = values
@@ -50,7 +50,7 @@ class TrackingPlots:
         self._reward.show(judged)
         share = "…" if np.isnan(session.upright) else f"{session.upright:.0%}"
         self._upright.content = _head("upright, last 10 s", "", [(self._colour, share)])
-        last = trace[-1] if trace else Reading(0.0, True, *[float("nan")] * 4)
+        last = trace[-1] if trace else TrackedMoment(0.0, True, *[float("nan")] * 4)
         self._height.draw(
             "pelvis", "m", times, [wanted, height],
             [(GHOST, _number(last.wanted)), (self._colour, _number(last.height))],

@@ -35,7 +35,7 @@ _FOREVER = 10_000
 """Control steps after which the environment's clock is set back; nothing ends an episode."""
 
 
-class Reading(NamedTuple):
+class TrackedMoment(NamedTuple):
     """What happened in a control step."""
 
     time: float
@@ -87,7 +87,7 @@ class TrackingSession:
         self.fade, self.every, self.picks_up = 0.5, 5.0 if len(self.playlist) > 1 else 0.0, True
         self.problem, self.falls, self._turn = "", 0, 0
         self.pushed: Push | None = None
-        self.trace: deque[Reading] = deque(maxlen=round(REMEMBERED / self.control_dt))
+        self.trace: deque[TrackedMoment] = deque(maxlen=round(REMEMBERED / self.control_dt))
         self._worker = ThreadPoolExecutor(1, "prism-prompt")
         self._search: tuple[Prompt, Future[Prompted]] | None = None
         self._device = next(prompter.policy.parameters()).device
@@ -213,7 +213,7 @@ class TrackingSession:
             wanted, apart = float(ghost[2]), float(np.abs(qpos[0, 7:] - ghost[7:]).mean())
         reward = float("nan") if self._reward is None else float(self._reward(qpos, qvel)[0])
         up = self.lying is None
-        self.trace.append(Reading(self._clock, up, float(qpos[0, 2]), wanted, apart, reward))
+        self.trace.append(TrackedMoment(self._clock, up, float(qpos[0, 2]), wanted, apart, reward))
 
     @property
     def upright(self) -> float:

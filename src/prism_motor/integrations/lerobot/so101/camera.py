@@ -11,7 +11,7 @@ from lerobot.utils.decorators import check_if_already_connected, check_if_not_co
 from numpy.typing import NDArray
 
 from prism_motor._checks import InputError
-from prism_motor.integrations.feetech.frames import Frame, default_folder, read_frame
+from prism_motor.integrations.feetech.frames import CameraFrame, default_folder, read_frame
 from prism_motor.integrations.lerobot.so101.configuration import CAMERAS, SO101SimCameraConfig
 
 _FRESH = 2.0
@@ -95,7 +95,7 @@ class SO101SimCamera(Camera):
         """Let go."""
         self._connected = False
 
-    def _latest(self) -> Frame:
+    def _latest(self) -> CameraFrame:
         frame = read_frame(self.config.folder, self.config.name)
         if frame is None or time.time() - frame.taken > _FRESH:
             raise InputError(
