@@ -149,7 +149,7 @@ class WarmStartConfig(Checked, section="warm_start"):
     exploration: Annotated[float, above(0, 3)] = 0.1
     """Initial standard deviation of the drives' targets, rad."""
     least_exploration: Annotated[float, between(0, 3)] = 0.0
-    """Standard deviation that it never falls below, rad; keeps exploring what is not learned yet."""
+    """Standard deviation that it never falls below, rad: clips that are hard need it for longer."""
     critic_width: _Width = 256
     """Width of the two hidden layers of its critic."""
 

@@ -122,7 +122,7 @@ class ReplayFiles:
         if hashlib.sha256(data).hexdigest() != segment["sha256"]:
             raise CheckpointError(
                 f"{path}, a part of the replay buffer, is missing or changed since it was written. "
-                f"The newest {RESUMABLE} checkpoints of a run keep their buffer, older ones do not: "
-                "continue from one of those, in a copy of the whole run folder."
+                f"The newest {RESUMABLE} checkpoints of a run keep their buffer, no older ones: "
+                "continue from one of them, in a copy of the whole run folder."
             )
         return load(data)
