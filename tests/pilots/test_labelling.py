@@ -1,10 +1,10 @@
-"""The second, blinded look at the videos."""
+"""Labels that a robot gives, and the second, blinded look at the videos."""
 
 import pytest
 
 from prism_motor._checks import InputError
 from prism_motor.pilots import PilotError, TrialBook, look_again, read_plan, report_pilot, run_pilot
-from prism_motor.pilots.labelling import label_file, read_second
+from prism_motor.pilots.labelling import judge_label, label_file, read_second
 from tests.pilots.conftest import NAMES, Script
 
 
@@ -63,3 +63,18 @@ def test_without_videos_there_is_nothing_to_look_at(plan):
     assert not TrialBook(folder, read_plan(folder)).trials
     with Script() as keys, pytest.raises(PilotError, match="no videos"):
         look_again(folder, "grace", keys)
+
+
+@pytest.mark.parametrize(
+    ("judged", "code"),
+    [
+        ({"success": True, "failure": None}, None),
+        ({"success": False}, None),
+        ({"success": False, "failure": "too light"}, 3),
+        ({"success": False, "failure": "of another kind"}, None),
+    ],
+)
+def test_a_robot_says_the_kind_of_a_failure_by_name(judged, code):
+    label = judge_label(judged)
+    assert (label.outcome == "success") == judged["success"]
+    assert (label.by, label.code) == ("robot", code)

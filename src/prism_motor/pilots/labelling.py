@@ -54,8 +54,8 @@ def judge_label(judged: dict[str, Any]) -> Label:
     """Return the label that a robot's own judgement gives."""
     if judged["success"]:
         return Label("success", by="robot")
-    code = judged.get("code")
-    return Label("failure", by="robot", code=code if code in FAILURES else None)
+    codes = {name: code for code, name in FAILURES.items()}
+    return Label("failure", by="robot", code=codes.get(judged.get("failure")))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class JudgesTrials(Protocol):
     def outcome(self) -> dict[str, Any]:
         """Return plain data with at least ``success``, a bool, about the trial so far.
 
-        Asked after every action, so it must be quick. ``code``, the number of a failure, is
+        Asked after every action, so it must be quick. ``failure``, its kind by name, is
         optional. The trial ends with the first success.
         """
         ...

@@ -38,6 +38,7 @@ def test_nothing_happens_while_the_arm_waits(mouse):
     assert outcome.time_to_press is None
     assert outcome.peak_force == 0
     assert outcome.displacement < 1e-4
+    assert outcome.failure == "no contact"
 
 
 def test_a_click_is_a_press_and_a_release(mouse):
@@ -51,12 +52,14 @@ def test_a_click_is_a_press_and_a_release(mouse):
     assert pressed.lenient
     assert not pressed.released
     assert not pressed.success
+    assert pressed.failure == "stuck"
     assert before < pressed.time_to_press < mouse.time
     assert pressed.peak_force > 0.6
     put_tip(mouse, target + np.array([0, 0, 0.03]))
     done = mouse.outcome
     assert done.released
     assert done.success
+    assert done.failure is None
     assert done.time_to_press == pressed.time_to_press
     assert done.double_clicks == 0
     click(mouse, target)
@@ -67,6 +70,14 @@ def test_a_touch_that_is_too_light_is_no_press(mouse):
     click(mouse, mouse.target, depth=0.0)
     assert 0 < mouse.outcome.peak_force < 0.6
     assert not mouse.outcome.pressed
+    assert mouse.outcome.failure == "too light"
+
+
+def test_the_other_side_of_the_mouse_is_beside_the_target(mouse):
+    click(mouse, mouse.target - np.array([0.0, 0.033, 0.0]))
+    assert mouse.outcome.peak_force > 0.6
+    assert not mouse.outcome.pressed
+    assert mouse.outcome.failure == "beside the target"
 
 
 def test_a_mouse_that_was_pushed_away_does_not_count(mouse):
@@ -82,6 +93,7 @@ def test_a_mouse_that_was_pushed_away_does_not_count(mouse):
     assert outcome.lenient
     assert outcome.released
     assert not outcome.success
+    assert outcome.failure == "pushed it away"
 
 
 def test_a_button_that_something_else_presses_does_not_count(mouse):
@@ -101,6 +113,7 @@ def test_a_neighbouring_key_is_the_wrong_one():
     outcome = twin.outcome
     assert not outcome.pressed
     assert outcome.wrong_presses >= 1
+    assert outcome.failure == "beside the target"
     click(twin, target, pitch=1.55)
     assert twin.outcome.pressed
     assert twin.outcome.lenient
@@ -127,6 +140,7 @@ def test_a_cube_must_lie_in_the_zone_untouched_and_still():
     put_tip(twin, beside, pitch=1.2)
     put_tip(twin, [ZONE[0], ZONE[1] + 0.015, 0.012], pitch=1.2)
     assert twin.outcome.pressed
+    assert twin.outcome.failure == "other"
     assert not twin.outcome.released
     assert not twin.outcome.success
     put_tip(twin, [ZONE[0], ZONE[1] + 0.06, 0.012], pitch=1.2)

@@ -37,6 +37,9 @@ class TwinOutcome:
     """How often the button closed again after the first press."""
     wrong_presses: int = 0
     """How often the arm closed another button."""
+    failure: str | None = None
+    """What went wrong so far: no contact, beside the target, too light, pushed it away, stuck, or
+    other; None after a success."""
 
 
 class Watcher(ABC):
@@ -137,6 +140,7 @@ class ButtonWatcher(Watcher):
     def reset(self, data: Any) -> None:
         """Forget everything; no button is pressed."""
         super().reset(data)
+        self._reached = False
         self._closed = np.zeros(len(self._depths), dtype=bool)
         self._presses = np.zeros(len(self._depths), dtype=int)
 
@@ -144,11 +148,11 @@ class ButtonWatcher(Watcher):
         """Count buttons that the arm closes, and those that open again."""
         depths = data.qpos[self._depths]
         self._closed &= depths >= self._button.release
-        deep = ~self._closed & (depths >= self._button.threshold)
-        if not deep.any():
+        if not len(touching):
             return
-        touched = self.model.geom_bodyid[data.contact.geom[touching]].ravel()
-        closing = deep & np.isin(self._bodies, touched)
+        touched = np.isin(self._bodies, self.model.geom_bodyid[data.contact.geom[touching]])
+        self._reached |= bool(touched[self._wanted])
+        closing = touched & ~self._closed & (depths >= self._button.threshold)
         self._closed |= closing
         self._presses += closing
         if closing[self._wanted]:
@@ -160,17 +164,28 @@ class ButtonWatcher(Watcher):
         presses = int(self._presses[self._wanted])
         wrong = int(self._presses.sum()) - presses
         released = presses > 0 and not self._closed[self._wanted]
+        success = released and wrong == 0 and self._displacement < self._most
         return TwinOutcome(
             pressed=presses > 0,
             released=released,
-            success=released and wrong == 0 and self._displacement < self._most,
+            success=success,
             lenient=presses > 0,
             displacement=self._displacement,
             time_to_press=self._pressed_at,
             peak_force=self._peak,
             double_clicks=max(0, presses - 1),
             wrong_presses=wrong,
+            failure=None if success else self._failure(released),
         )
+
+    def _failure(self, released: bool) -> str:
+        if not self._peak:
+            return "no contact"
+        if self._displacement >= self._most:
+            return "pushed it away"
+        if released or not self._reached:
+            return "beside the target"  # another button closed, or none was touched
+        return "stuck" if self._presses[self._wanted] else "too light"
 
 
 class ZoneWatcher(Watcher):
@@ -212,12 +227,15 @@ class ZoneWatcher(Watcher):
         """What happened since the reset."""
         pressed = self._pressed_at is not None
         released = pressed and not self._touched
+        success = released and self._inside and self._resting
+        failure = "other" if pressed else "no contact"
         return TwinOutcome(
             pressed=pressed,
             released=released,
-            success=released and self._inside and self._resting,
+            success=success,
             lenient=self._inside,
             displacement=self._displacement,
             time_to_press=self._pressed_at,
             peak_force=self._peak,
+            failure=None if success else failure,
         )
