@@ -35,7 +35,6 @@ def test_it_serves_and_ends(tmp_path, capsys):
     [
         (["--task", "mouse-click"], "Did you mean 'mouse-click-v0'?"),
         (["--servos", "hard"], "invalid choice"),
-        (["--servos", "stiff", "--placement", "wide"], "no suite with stiff servos and wide"),
         (["--episodes", "0"], "--episodes must be from 1"),
         (["--image-size", "8"], "--image-size must be from 16"),
         (["--seed", "-1"], "--seed must be from 0"),

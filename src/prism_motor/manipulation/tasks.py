@@ -85,6 +85,7 @@ SUITES: Registry[Suite] = Registry(
         "so101": f"{_SO101}:SO101",
         "so101_stiff": f"{_SO101}:SO101_STIFF",
         "so101_wide": f"{_SO101}:SO101_WIDE",
+        "so101_stiff_wide": f"{_SO101}:SO101_STIFF_WIDE",
     },
 )
 """All suites by name."""

@@ -16,7 +16,7 @@ from prism_motor.viewer.teleop import session as module
 from tests.viewer.teleop.operator import press_the_button, record, record_briefly, steps
 
 
-@pytest.mark.parametrize("suite", ["so101", "so101_stiff", "so101_wide"])
+@pytest.mark.parametrize("suite", ["so101", "so101_stiff", "so101_wide", "so101_stiff_wide"])
 def test_an_operator_clicks_the_mouse(teleoperate, suite):
     session = teleoperate(suite=suite)
     take = record(session)

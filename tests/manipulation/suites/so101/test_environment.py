@@ -12,7 +12,7 @@ from prism_motor.sim.so101 import FEATURES, HOME
 from prism_motor.sim.so101.kinematics import forward
 from prism_motor.sim.so101.units import to_radians
 
-SUITES = ("so101", "so101_stiff", "so101_wide")
+SUITES = ("so101", "so101_stiff", "so101_wide", "so101_stiff_wide")
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,9 @@ def test_every_suite_has_the_tasks_of_the_twin(suite):
     assert tasks[0].instruction == "Click the mouse"
     assert {task.horizon for task in tasks} == {300}
     made = make_environment(tasks[0], cameras=())
-    assert made.twin.servos.kp == (998.22 if suite == "so101_stiff" else 17.8)
+    assert made.twin.servos.kp == (998.22 if "stiff" in suite else 17.8)
     scene = made.twin.scene
-    assert made.twin.placement == (scene.wide if suite == "so101_wide" else scene.narrow)
+    assert made.twin.placement == (scene.wide if suite.endswith("_wide") else scene.narrow)
     assert made.initial_states == 50
 
 

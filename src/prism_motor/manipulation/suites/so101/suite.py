@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from prism_motor._checks import InputError, check_choice
+from prism_motor._checks import check_choice
 from prism_motor.manipulation.suites.so101.environment import So101Environment, So101Expert
 from prism_motor.manipulation.tasks import Suite, Task
 from prism_motor.sim.so101.scenes import SCENES
@@ -25,6 +25,7 @@ TWINS = {
     ("soft", "narrow"): "so101",
     ("stiff", "narrow"): "so101_stiff",
     ("soft", "wide"): "so101_wide",
+    ("stiff", "wide"): "so101_stiff_wide",
 }
 """Names of the suites by servos and placement."""
 
@@ -35,12 +36,6 @@ def suite_of(servos: str, placement: str) -> str:
         ("servos", "placement"), (servos, placement), zip(*TWINS, strict=True), strict=True
     ):
         check_choice(what, given, {*known})
-    if (servos, placement) not in TWINS:
-        listed = ", ".join(f"{one} and {other}" for one, other in TWINS)
-        raise InputError(
-            f"There is no suite with {servos} servos and {placement} placement; there are: "
-            f"{listed}."
-        )
     return TWINS[servos, placement]
 
 
@@ -59,3 +54,4 @@ def _make_suite(servos: str, placement: str) -> Suite:
 SO101 = _make_suite("soft", "narrow")
 SO101_STIFF = _make_suite("stiff", "narrow")
 SO101_WIDE = _make_suite("soft", "wide")
+SO101_STIFF_WIDE = _make_suite("stiff", "wide")
