@@ -7,26 +7,15 @@ from numpy.testing import assert_array_equal
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
-from prism_motor.cli import main
 from prism_motor.domains import open_run
 from prism_motor.manipulation.config import NetworkConfig
 from prism_motor.manipulation.data import environment_of
 from prism_motor.manipulation.tasks import make_environment
 from prism_motor.sim.sensing import scale
+from tests.commands import error_of, run
 
 TINY = ("--network.widths", 8, 16, "--batch", 8, "--log-every", 2, "--threads", 1)
 TINY += ("--network.inference-steps", 2, "--conditioner.latent", 8)
-
-
-def run(*words):
-    main([str(word) for word in words])
-
-
-def error_of(capsys, *words):
-    with pytest.raises(SystemExit) as stopped:
-        run(*words)
-    assert stopped.value.code == 2
-    return capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

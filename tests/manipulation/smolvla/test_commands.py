@@ -8,18 +8,7 @@ pytest.importorskip("lerobot", reason="LeRobot is not installed")
 pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
 from prism_motor.campaigns.files import find_campaign
-from prism_motor.cli import main
-
-
-def run(*words):
-    main([str(word) for word in words])
-
-
-def error_of(capsys, *words):
-    with pytest.raises(SystemExit) as stopped:
-        run(*words)
-    assert stopped.value.code == 2
-    return capsys.readouterr().err
+from tests.commands import error_of, run
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,11 @@ from torch import Tensor
 
 from prism_motor._ranges import Seed, Threads, between
 from prism_motor.analysis.explain.closed_loop import WalkSummary
+from prism_motor.analysis.explain.effects import ProductEffect
 from prism_motor.analysis.explain.groups import GroupMatrix
-from prism_motor.analysis.explain.names import NamedProduct
 from prism_motor.analysis.explain.removals import Effect, ProductFiring, RemovalCurve
 from prism_motor.analysis.study import StudyConfig
 from prism_motor.locomotion.conditions import find_condition
-from prism_motor.statistics import Interval
 
 
 @dataclass(frozen=True)
@@ -43,20 +42,6 @@ class ExplainConfig(StudyConfig, section="explain"):
     def __post_init__(self) -> None:
         super().__post_init__()
         find_condition(self.condition)
-
-
-@dataclass(frozen=True)
-class ProductEffect:
-    """One product and what it does."""
-
-    product: NamedProduct
-    """The product by name."""
-    effect: Effect
-    """Change of the target when only this product is removed."""
-    interval: Interval | None
-    """95 % interval of the distance, bootstrapped over robots; only for the strongest."""
-    joint: str
-    """The joint whose target it changes most."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from prism_motor.analysis.study import Finding, ResultTable
 
 if TYPE_CHECKING:
     from prism_motor.analysis.explain.closed_loop import WalkSummary
-    from prism_motor.analysis.explain.explanation import Explanation, ProductEffect
+    from prism_motor.analysis.explain.effects import ProductEffect
+    from prism_motor.analysis.explain.explanation import Explanation
 
 _COLUMNS = (
     "learned product",

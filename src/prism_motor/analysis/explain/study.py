@@ -18,7 +18,8 @@ from prism_motor.analysis.explain.closed_loop import (
     make_variants,
     walk,
 )
-from prism_motor.analysis.explain.explanation import ExplainConfig, Explanation, ProductEffect
+from prism_motor.analysis.explain.effects import measure_products
+from prism_motor.analysis.explain.explanation import ExplainConfig, Explanation
 from prism_motor.analysis.explain.finding import make_finding
 from prism_motor.analysis.explain.groups import PAIRS, measure_groups
 from prism_motor.analysis.explain.names import (
@@ -41,7 +42,6 @@ from prism_motor.analysis.study import Finding, Report, Study, silent
 from prism_motor.analysis.subjects import Subject
 from prism_motor.locomotion.domain import LOCOMOTION
 from prism_motor.locomotion.policy import WalkingPolicy
-from prism_motor.statistics import Interval, bootstrap
 
 if TYPE_CHECKING:
     from prism_motor.analysis.explain.closed_loop import WalkSummary
@@ -97,15 +97,9 @@ def explain(
     return Explanation(
         config=config,
         about=rollout.about,
-        products=[
-            ProductEffect(
-                product=named[i],
-                effect=measure_effect(changes[i], targets),
-                interval=_interval(distances[i], robots, config) if rank < config.top else None,
-                joint=joints[int(changes[i].square().mean(0).argmax())],
-            )
-            for rank, i in enumerate(order.tolist())
-        ],
+        products=measure_products(
+            named, changes, targets, joints, robots, top=config.top, seed=config.seed
+        ),
         removed=measure_effect(targets - bare, targets),
         linear=measure_effect(targets - linear, targets),
         target_spread=float(targets.var(0).sum().sqrt()),
@@ -161,13 +155,6 @@ def _compare_with_random(
         seed=config.seed,
         report=report,
     )
-
-
-def _interval(distances: Tensor, robots: np.ndarray, config: ExplainConfig) -> Interval | None:
-    """Bootstrap a mean distance over robots: states of one robot resemble each other."""
-    distances = distances.cpu()
-    means = np.array([float(distances[robots == robot].mean()) for robot in np.unique(robots)])
-    return bootstrap([means], lambda batch: batch.mean(axis=1), seed=config.seed)
 
 
 def _walk(

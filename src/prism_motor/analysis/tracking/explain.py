@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from prism_motor._checks import InputError, check_choice
 from prism_motor._ranges import Seed, Threads, between
 from prism_motor.analysis.explain.closed_loop import LinearReplacement
-from prism_motor.analysis.explain.explanation import ProductEffect
+from prism_motor.analysis.explain.effects import ProductEffect, measure_products
 from prism_motor.analysis.explain.figures import draw_curve
 from prism_motor.analysis.explain.finding import describe_gates, product_table, record_product
 from prism_motor.analysis.explain.names import branch_forms, name_products
@@ -32,7 +32,6 @@ from prism_motor.analysis.subjects import Subject
 from prism_motor.analysis.tracking.products import FilterProducts, filter_products
 from prism_motor.analysis.tracking.rollouts import Act, follow, read_clips
 from prism_motor.domains import DOMAINS
-from prism_motor.statistics import bootstrap
 from prism_motor.tracking.conditions import CONDITIONS
 from prism_motor.tracking.evaluation import Piece, cut_pieces, measure
 from prism_motor.tracking.loading import LoadedPolicy
@@ -133,15 +132,9 @@ def explain(subject: Subject, config: TrackingExplainConfig, report: Report) -> 
     )
     joints = [name.replace("_", " ") for name in _joints(loaded)]
     return FilterExplanation(
-        products=[
-            ProductEffect(
-                product=named[i],
-                effect=measure_effect(changes[i], targets),
-                interval=_interval(distances[i], blocks, config) if rank < config.top else None,
-                joint=joints[int(changes[i].square().mean(0).argmax())],
-            )
-            for rank, i in enumerate(order.tolist())
-        ],
+        products=measure_products(
+            named, changes, targets, joints, blocks, top=config.top, seed=config.seed
+        ),
         removed=measure_effect(targets - bare, targets),
         linear=measure_effect(targets - linear, targets),
         gates=products.gates(),
@@ -159,12 +152,6 @@ def _joints(loaded: LoadedPolicy) -> Sequence[str]:
 def _plan(loaded: LoadedPolicy, config: TrackingExplainConfig) -> tuple[References, list[Piece]]:
     references = read_clips(loaded, config.motion)
     return references, cut_pieces(references, _PIECE, loaded.config.task.control_dt)
-
-
-def _interval(distances: Tensor, blocks: np.ndarray, config: TrackingExplainConfig) -> Any:
-    values = distances.cpu().numpy()
-    means = np.array([values[blocks == block].mean() for block in np.unique(blocks)])
-    return bootstrap([means], lambda batch: batch.mean(axis=1), seed=config.seed)
 
 
 def _track_without(

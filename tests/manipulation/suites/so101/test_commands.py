@@ -7,23 +7,12 @@ import pytest
 
 pytest.importorskip("lerobot", reason="LeRobot is not installed")
 
-from prism_motor.cli import main
 from prism_motor.manipulation.policy import load_policy
 from prism_motor.sim.so101 import FEATURES
+from tests.commands import error_of, run
 
 TINY = ("--network.widths", 8, 16, "--batch", 4, "--log-every", 1, "--threads", 1)
 TINY += ("--network.inference-steps", 2, "--conditioner.latent", 8, "--network.image-size", 16)
-
-
-def run(*words):
-    main([str(word) for word in words])
-
-
-def error_of(capsys, *words):
-    with pytest.raises(SystemExit) as stopped:
-        run(*words)
-    assert stopped.value.code == 2
-    return capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
