@@ -112,6 +112,11 @@ class RewardTerm(ABC):
         for name in self.memory:
             setattr(self, name, getattr(self, name).index_fill(0, envs, 0))
 
+    def to(self, device: str | torch.device) -> None:
+        """Move the memory to a device."""
+        for name in self.memory:
+            setattr(self, name, getattr(self, name).to(device))
+
     def state_dict(self) -> dict[str, Tensor]:
         """Return the memory."""
         return {name: getattr(self, name) for name in self.memory}
