@@ -1,4 +1,4 @@
-"""Walking on MuJoCo Warp: the same episodes as on MuJoCo, exact resume, and nothing passes silently."""
+"""Walking on MuJoCo Warp: the same episodes as on MuJoCo, exact resume, no silent failure."""
 
 from dataclasses import replace
 
@@ -70,8 +70,7 @@ def test_an_update_with_too_little_room_ends_with_what_to_do():
     longer = replace(task, terminations=replace(task.terminations, duration=2.0))
     trainer = WalkingTrainer(make_walking(engine="gpu", contacts=1, task=longer))
     with pytest.raises(ContactOverflowError, match="--contacts 2"):
-        for _ in range(10):
-            trainer.update()
+        [trainer.update() for _ in range(10)]
 
 
 def test_a_state_that_is_not_finite_is_named():
