@@ -168,7 +168,7 @@ class WalkingTrainer:
             return
         for step in range(samples.num_transitions_per_env):
             self._place = f" in step {step + 1} of {samples.num_transitions_per_env}"
-            check_observations(samples.observations[step].items())
+            check_observations(samples.observations[step].items())  # type: ignore[union-attr]
             check("the action", samples.actions[step])
             check_rewards(samples.rewards[step].flatten())
         check_observations(last.items())  # type: ignore[arg-type]

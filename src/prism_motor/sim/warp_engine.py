@@ -10,6 +10,7 @@ called once per update.
 from __future__ import annotations
 
 import gc
+import importlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -42,8 +43,8 @@ class ContactOverflowError(PrismError, RuntimeError):
 def import_warp() -> tuple[Any, Any]:
     """Import Warp and MuJoCo Warp, or name the extra that provides them."""
     try:
-        import mujoco_warp
-        import warp
+        warp: Any = importlib.import_module("warp")
+        mujoco_warp: Any = importlib.import_module("mujoco_warp")
     except ImportError as error:
         raise missing_extra("The gpu engine (Python 3.11 or newer)", "gpu", error) from error
     warp.config.log_level = warp.LOG_WARNING  # not one line per kernel
