@@ -38,7 +38,7 @@ class LeggedEnv:
     Your own task is a subclass, registered with
     :func:`prism_motor.locomotion.task.register_task_kind`. It declares ``blocks`` and overrides
     ``prepare``, ``begin``, ``advance``, ``has_fallen``, ``make_step`` and ``measure`` as needed;
-    everything random must come from ``generator``.
+    everything random must come from ``generator``, and tensors that it makes belong on ``device``.
 
     Args:
         config: The task.

@@ -89,8 +89,8 @@ class RewardTerm(ABC):
     """A reward term with memory.
 
     A subclass makes its tensors, one row per environment, in ``__init__`` and names them in
-    ``memory``: they are part of checkpoints, and zero at the start of an episode. Keyword-only
-    arguments of ``__init__`` are parameters.
+    ``memory``: they are part of checkpoints, are moved to where the task computes, and are zero at
+    the start of an episode. Keyword-only arguments of ``__init__`` are parameters.
 
     Args:
         robot: The robot.
