@@ -7,6 +7,8 @@ PYTHON_NEXT ?= python3.12
 VENV ?= .venv
 VENV_ALL ?= .venv-all
 VENV_NEXT ?= .venv-next
+# MuJoCo Warp needs a newer MuJoCo than LIBERO runs on: an environment of its own.
+VENV_GPU ?= .venv-gpu
 BIN := $(VENV)/bin
 ALL := $(VENV_ALL)/bin
 # What LeRobot's commands find us by.
@@ -16,11 +18,12 @@ PLUGINS := plugins/lerobot_policy_prism plugins/lerobot_robot_prism_so101
 hash = $(shell cat pyproject.toml $(PLUGINS:%=%/pyproject.toml) $(1) | sha256sum | cut -c1-16)
 CONSTRAINTS_ALL := constraints-all-$(shell $(PYTHON) -c 'import sys; print("3.11" if sys.version_info < (3, 12) else "3.12")').txt
 READY := $(VENV)/.ready-$(call hash,constraints.txt)
+READY_GPU := $(VENV_GPU)/.ready-$(call hash,constraints.txt)
 READY_ALL := $(VENV_ALL)/.ready-$(call hash,$(CONSTRAINTS_ALL))
 # One process a core and one torch thread each: more only fight each other.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: help setup setup-all demo physics test test-next test-fast test-light faults check format docs bench clean python-next
+.PHONY: help setup setup-all demo physics test test-next test-fast test-light test-gpu faults check format docs bench clean python-next
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +45,9 @@ endef
 
 $(READY):
 	$(call install,$(VENV),constraints.txt,-e '.[test]',a few minutes)
+
+$(READY_GPU):
+	$(call install,$(VENV_GPU),constraints.txt,-e '.[gpu]' pytest,a few minutes)
 
 $(READY_ALL):
 	$(call install,$(VENV_ALL),$(CONSTRAINTS_ALL),-e '.[all$(comma)test]' $(PLUGINS:%=-e %),ten minutes and 10 GB)
@@ -74,6 +80,10 @@ test-fast: setup-all  ## Run the tests that take no more than a few seconds each
 test-light: setup  ## Run the tests that need no LeRobot, in the small environment
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
+test-gpu: $(READY_GPU)  ## Run the tests of the gpu engine on the CPU, in .venv-gpu; kernels are compiled once
+	$(call relink,$(VENV_GPU),-e .)
+	WARP_CACHE_PATH=$(abspath $(VENV_GPU))/kernels $(VENV_GPU)/bin/python -m pytest tests/warp
+
 faults: setup-all  ## The whole fault suite (35 minutes); ends with a table
 	PRISM_FAULTS=all $(ALL)/python -m pytest -n $(JOBS) --dist worksteal tests/faults
 
@@ -95,4 +105,4 @@ bench: setup  ## Measure the layer against its floor and its alternatives (about
 	$(BIN)/python benchmarks/layer.py
 
 clean:  ## Remove the environment and what was generated
-	rm -rf $(VENV) $(VENV_ALL) $(VENV_NEXT) outputs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV_ALL) $(VENV_NEXT) $(VENV_GPU) outputs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis

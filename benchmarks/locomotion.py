@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import importlib
 import importlib.util
 import os
@@ -34,6 +33,7 @@ from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.presets import make_config
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.locomotion.trainer import WalkingTrainer
+from prism_motor.sim.engines import EngineChoice
 from prism_motor.sim.robots import make_robot
 from prism_motor.sim.scene import build_model, import_mujoco
 
@@ -166,23 +166,21 @@ def raw_physics(env: VelocityEnv, threads: int) -> Engine:
 
 
 def warp_physics(env: VelocityEnv, threads: int) -> Engine:
-    """mujoco_warp on the CPU, which has one thread there."""
-    mjw, wp = importlib.import_module("mujoco_warp"), importlib.import_module("warp")
-    model, steps = copy.copy(env.engine.model), env.engine.substeps
-    model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)  # unknown to warp
-    with wp.ScopedDevice("cpu"):
-        warp_model = mjw.put_model(model)
-        warp_model.opt.warn_overflow = 0  # one line a step about our few solver iterations
-        warp_data = mjw.put_data(model, mujoco.MjData(model), nworld=ENVS)
+    """MuJoCo Warp on the CPU, which has one thread there."""
+    simulation, nq = env.cfg.simulation, env.engine.model.nq
+    warp = EngineChoice("gpu").make(
+        env.robot,
+        ENVS,
+        timestep=simulation.timestep,
+        substeps=simulation.substeps,
+        solver=simulation.solver,
+    )
 
     def step(states: np.ndarray, targets: np.ndarray) -> float:
-        warp_data.qpos.assign(states[:, 1 : 1 + model.nq].astype(np.float32))
-        warp_data.qvel.assign(states[:, 1 + model.nq :].astype(np.float32))
-        warp_data.ctrl.assign(targets.astype(np.float32))
+        warp.qpos.copy_(torch.from_numpy(states[:, 1 : 1 + nq]))
+        warp.qvel.copy_(torch.from_numpy(states[:, 1 + nq :]))
         start = time.perf_counter()
-        with wp.ScopedDevice("cpu"):
-            for _ in range(steps):
-                mjw.step(warp_model, warp_data)
+        warp.step(targets)
         return time.perf_counter() - start
 
     return step

@@ -3,7 +3,7 @@
 Within :class:`PretendedDevice`, tensors can be moved to and made on ``lazy:0``. Every operation on
 them has the result that it has on the CPU, to the last bit, but as on a GPU it is an error to mix
 them with tensors on the CPU (only single numbers may join) or to turn them into arrays. Transfers
-and waits for a number are counted.
+and waits, for a number or for how many entries are chosen, are counted.
 """
 
 from collections import Counter
@@ -18,7 +18,11 @@ AWAY = torch.device("lazy:0")
 
 _aten = torch.ops.aten
 _COPIES = (_aten.copy_.default, _aten._foreach_copy_.default)
-_READS = (_aten._local_scalar_dense.default, _aten.equal.default, _aten.is_nonzero.default)
+_READS = (
+    _aten._local_scalar_dense.default, _aten.equal.default, _aten.is_nonzero.default,
+    _aten.nonzero.default,
+)  # fmt: skip
+_INDEXING = (_aten.index.Tensor, _aten.index_put_.default, _aten.index_put.default)
 
 
 class AwayTensor(torch.Tensor):
@@ -111,7 +115,7 @@ def _call(func, args, kwargs, counts):
     else:
         if away and any(value.dim() for value in here):
             raise RuntimeError(f"{func} got tensors on {AWAY} and on the CPU.")
-        if func in _READS:
+        if func in _READS or _is_masked(func, args):
             counts["waits"] += 1
     if target is not None:
         kwargs = {**kwargs, "device": torch.device("cpu")}
@@ -129,6 +133,12 @@ def _call(func, args, kwargs, counts):
     if func in _COPIES and not isinstance(_first(args[0]), AwayTensor):
         return args[0]
     return tree_map(wrap, found)
+
+
+def _is_masked(func, args):
+    """Whether an operation indexes by a mask, whose entries have to be counted first."""
+    masks = (one for one in args[1] if one is not None) if func in _INDEXING else ()
+    return any(one.dtype == torch.bool for one in masks)
 
 
 def _first(value):

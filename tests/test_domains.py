@@ -97,3 +97,26 @@ def test_settings_of_shipped_policies_can_be_read(name):
     assert domain.name == "locomotion"
     assert config.arm in {"prism", "mlp-matched"}
     assert config.actor.name == {"prism": "prism", "mlp-matched": "mlp"}[config.arm]
+
+
+def solver(config):
+    return config.task.simulation.solver if config.kind == "locomotion" else config.task.solver
+
+
+@pytest.mark.parametrize("name", ["locomotion", "tracking"])
+def test_runs_from_before_the_solver_had_versions_keep_the_first(name):
+    domain = DOMAINS[name]
+    config = domain.make_config(domain.default_preset, "prism")
+    assert solver(config) == 2
+    stored = json.loads(json.dumps(to_dict(config)))
+    assert solver(domain.read_config(stored)) == 2
+    simulation = stored["task"]["simulation"] if name == "locomotion" else stored["task"]
+    del simulation["solver"]
+    assert solver(domain.read_config(stored)) == 1
+
+
+@pytest.mark.parametrize("run", [*shipped_names(), *STORED], ids=str)
+def test_stored_runs_have_the_first_solver(run):
+    _, domain, config = open_run(run)
+    if domain.name in ("locomotion", "tracking"):
+        assert solver(config) == 1

@@ -111,6 +111,13 @@ def own_device(name: str, local_rank: int = 0, processes: int = 1) -> str:
     return resolve_device(f"cuda:{index or local_rank}")
 
 
+def make_generator(device: str | torch.device) -> torch.Generator:
+    """Make a source of random numbers on a device."""
+    import torch
+
+    return torch.Generator(device)
+
+
 RANDOM_TENSORS = ("torch_rng", "cuda_rng", "mps_rng")
 """Names of the tensors that :func:`random_state` returns."""
 

@@ -35,7 +35,7 @@ def make_trainer(monkeypatch):
 
 def collect(trainer):
     with torch.inference_mode():
-        trainer._collect(defaultdict(float), defaultdict(float))
+        trainer._collect(defaultdict(float))
 
 
 @pytest.mark.parametrize("arm", ["mlp", "prism"])

@@ -43,7 +43,7 @@ def test_the_first_ratios_are_one(arm):
     """Rollouts compute as the learner does, so that only learning changes a probability."""
     trainer = WalkingTrainer(make_walking(arm, precision="bf16"))
     with torch.inference_mode():
-        trainer._collect(defaultdict(float), defaultdict(float))
+        trainer._collect(defaultdict(float))
     ppo, storage = trainer.ppo, trainer.ppo.storage
     observations = storage.observations.flatten(0, 1)
     ratios = {}

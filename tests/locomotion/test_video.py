@@ -15,9 +15,9 @@ from prism_motor.locomotion.overlay import WalkingOverlay
 from prism_motor.locomotion.presets import make_config
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.locomotion.video import VideoConfig, WalkingVideo
+from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.rendering import Renderer, RenderingError, find_backend
 from prism_motor.sim.robots import make_robot
-from prism_motor.sim.scene import build_model
 from prism_motor.sim.video_files import write_video
 from prism_motor.train import session
 
@@ -48,7 +48,7 @@ def draw(*places):
     qpos = np.zeros(19)
     qpos[2], qpos[3], qpos[7:] = robot.stand_height, 1.0, robot.default_pose
     pictures = []
-    with Renderer(build_model(robot, timestep=0.005), robot, width=160, height=120) as renderer:
+    with Renderer(picture_model(robot, primitives=True), robot, width=160, height=120) as renderer:
         for place in places:
             qpos[:3] = place
             pictures.append(renderer.draw(qpos).astype(int))
@@ -93,7 +93,7 @@ def test_no_way_to_draw_names_the_packages(monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "nonsense")
     robot = make_robot("g1")
     with pytest.raises(RenderingError, match=r"MUJOCO_GL=nonsense"):
-        Renderer(build_model(robot, timestep=0.005), robot, **SMALL)
+        Renderer(picture_model(robot, primitives=True), robot, **SMALL)
     find_backend.cache_clear()
 
 

@@ -2,7 +2,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from prism_motor.sim.engine import Dynamics, RolloutEngine
+from prism_motor.sim import Dynamics, RolloutEngine
 from prism_motor.sim.robots import make_robot
 
 

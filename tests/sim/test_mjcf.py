@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from prism_motor._checks import InputError
-from prism_motor.sim.engine import Dynamics, RolloutEngine
+from prism_motor.sim import Dynamics, RolloutEngine
 from prism_motor.sim.robots import ROBOTS, Robot, make_robot, register_robot
 from prism_motor.sim.scene import build_model, scene_xml
 

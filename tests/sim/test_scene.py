@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from prism_motor.sim import build_model, make_robot, scene_xml
+from prism_motor.sim.meshes import picture_model
 
 PHYSICS = (
     "body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia", "jnt_axis",
@@ -24,8 +25,28 @@ def test_what_is_written_out_is_the_same_robot_to_the_last_digit(name):
         np.testing.assert_array_equal(getattr(written, field), getattr(ours, field), err_msg=field)
     assert [written.geom(i).name for i in range(3)] == [ours.geom(i).name for i in range(3)]
     assert written.opt.timestep == 0.005
-    assert written.opt.iterations == ours.opt.iterations == 5
+    assert written.opt.iterations == ours.opt.iterations == 20
     assert written.opt.disableflags == ours.opt.disableflags != 0
+
+
+@pytest.mark.parametrize(("version", "limits"), [(1, (5, 8)), (2, (20, 20))])
+def test_a_version_of_the_solver_has_its_limits(version, limits):
+    robot = make_robot("g1")
+    built = build_model(robot, timestep=0.005, solver=version)
+    written = mujoco.MjModel.from_xml_string(scene_xml(robot, timestep=0.005, solver=version))
+    for model in (built, written):
+        assert (model.opt.iterations, model.opt.ls_iterations) == limits
+
+
+@pytest.mark.parametrize("name", ["g1", "g1-29", "quadruped"])
+def test_physics_has_no_textures_and_pictures_have_them(name):
+    robot = make_robot(name)
+    model, drawn = build_model(robot, timestep=0.005), picture_model(robot, primitives=True)
+    assert (model.ntex, model.ntexdata) == (0, 0)
+    assert {drawn.tex(i).name for i in range(drawn.ntex)} == {"sky", "ground"}
+    assert len(model.geom("ground").matid) == 1
+    # What an engine of 4096 robots holds of each.
+    assert mujoco.mj_sizeModel(model) < 150_000
 
 
 def test_servos_and_sensors_follow_from_the_robot():

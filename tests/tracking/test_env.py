@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from prism_motor._checks import InputError
+from prism_motor.sim.scene import colliding_geoms
 from prism_motor.tracking.config import AuxiliaryConfig
 from prism_motor.tracking.env import TrackingEnv
 from prism_motor.tracking.observations import HISTORY_KEYS
@@ -159,7 +160,7 @@ def test_the_feet_of_a_robot_that_stands_carry_it_and_their_tilt_counts():
 def test_dynamics_are_in_the_models():
     env = make_env(envs=200, randomisation=FULL)
     base, models = env.engine.model, env.engine._models
-    soles = env.engine._soles
+    soles = colliding_geoms(base, env.robot.feet)
     friction = np.array([model.geom_friction[soles, 0] for model in models])
     assert (friction == friction[:, :1]).all()
     assert 0.5 <= friction.min() < 0.55

@@ -287,7 +287,7 @@ class PlannedRun(PlannedWork):
 def _flat(config: RunConfig) -> dict[str, Any]:
     """Return settings by dotted key, as they are after a round trip through JSON.
 
-    The device is not compared: a run records what a planned ``auto`` stood for.
+    Device and engine are not compared: a run records what a planned ``auto`` stood for.
     """
     found = flatten(json.loads(json.dumps(to_dict(config))))
-    return {key: value for key, value in found.items() if key != "device"}
+    return {key: value for key, value in found.items() if key not in ("device", "engine")}

@@ -15,6 +15,8 @@ from prism_motor._version import __version__
 _PACKAGES = (
     "numpy",
     "mujoco",
+    "mujoco-warp",
+    "warp-lang",
     "rsl-rl-lib",
     "tensordict",
     "stable-baselines3",

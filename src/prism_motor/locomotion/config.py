@@ -10,6 +10,7 @@ from prism_motor._ranges import Checked, Seed, Seeds, above, between, length
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.task import LeggedTaskConfig, find_config_type
 from prism_motor.nn import ActorConfig
+from prism_motor.sim.engines import ContactRoom, EngineName
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ class LocomotionConfig(RunConfig):
     """The learner."""
     envs: Annotated[int, between(1, 1_000_000)] = 4096
     """Environments stepped at once, over all processes."""
+    engine: EngineName = "cpu"
+    """What steps the robots: cpu, MuJoCo; gpu, MuJoCo Warp on the device (extra gpu); auto: gpu on
+    cuda where it is installed."""
+    contacts: ContactRoom = 0
+    """Room for contacts per robot in the gpu engine; 0: as many as its geometry can need."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

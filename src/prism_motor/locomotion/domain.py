@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +16,7 @@ from prism_motor.locomotion.presets import arm_names, make_config, preset_names
 from prism_motor.locomotion.reporting import MEASURES, WalkingReport
 from prism_motor.protocols import Evaluator, Key, Trainer
 from prism_motor.runs import to_dict
+from prism_motor.sim.engines import resolve_engine
 
 if TYPE_CHECKING:
     from prism_motor.locomotion.policy import WalkingPolicy
@@ -70,10 +72,15 @@ class LocomotionDomain(Domain):
         return WalkingReport(self)
 
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Rename settings of earlier versions."""
+        """Rename settings of earlier versions, which also had the first version of the solver."""
         data = dict(data)
         if "iterations" in data:
             data["updates"] = data.pop("iterations")
+        task = data.get("task")
+        if isinstance(task, dict):
+            simulation = task.get("simulation", {})
+            if isinstance(simulation, dict):
+                data["task"] = {**task, "simulation": {"solver": 1, **simulation}}
         return data
 
     def flags(self, preset: str, arm: str) -> LocomotionConfig:
@@ -98,7 +105,7 @@ class LocomotionDomain(Domain):
         return f"{config.arm} on {config.preset}, {config.envs} environments"
 
     def prepare(self, config: LocomotionConfig) -> LocomotionConfig:
-        """Raise if the task does not fit its robot, or the actor the task."""
+        """Raise if task, robot and actor do not fit, and say what engine ``auto`` stands for."""
         from prism_motor.locomotion.env import check_task
         from prism_motor.locomotion.mirror import check_mirror
         from prism_motor.locomotion.observations import resolve_bypass
@@ -107,7 +114,7 @@ class LocomotionDomain(Domain):
         resolve_bypass(config.actor, config.task)
         if config.ppo.mirror:
             check_mirror(config.task)
-        return config
+        return replace(config, engine=resolve_engine(config.engine, config.device))
 
     def trainer(self, config: LocomotionConfig, rank: Rank) -> Trainer:
         """Make the PPO trainer."""

@@ -14,6 +14,7 @@ from prism_motor.locomotion.legged import LeggedEnv
 from prism_motor.locomotion.observations import FRAME
 from prism_motor.locomotion.rewards import Step
 from prism_motor.locomotion.task import LeggedTaskConfig, TaskConfig, find_env_type
+from prism_motor.sim.engines import CPU_ENGINE, EngineChoice
 from prism_motor.sim.robots import Robot, make_robot
 
 
@@ -59,8 +60,8 @@ class VelocityEnv(LeggedEnv):
     def prepare(self) -> None:
         """Make clock and commands."""
         self.gait = Gait(self.cfg.gait, self.default_pose, self.control_dt)
-        self.commands = Commands(self.cfg.commands, self.num_envs, self.generator)
-        self.reference = torch.zeros(self.num_envs, self.num_actions)
+        self.commands = Commands(self.cfg.commands, self.num_envs, self.generator, self.device)
+        self.reference = torch.zeros(self.num_envs, self.num_actions, device=self.device)
         self._resample_every = round(self.cfg.commands.resample_after / self.control_dt)
 
     def begin(self, envs: Tensor) -> None:
@@ -71,9 +72,7 @@ class VelocityEnv(LeggedEnv):
 
     def advance(self) -> None:
         """Draw the commands that are due, and advance the clock."""
-        due = (self.episode_length_buf % self._resample_every == 0).nonzero().squeeze(-1)
-        if len(due):
-            self.commands.resample(due)
+        self.commands.resample_where(self.episode_length_buf % self._resample_every == 0)
         self.commands.follow_heading(self.state.euler[:, 2])
         self.beat = self.gait.at(self.episode_length_buf)
 
@@ -112,10 +111,15 @@ class VelocityEnv(LeggedEnv):
 
 
 def make_env(
-    task: LeggedTaskConfig, num_envs: int, *, seed: int = 0, threads: int = 1
+    task: LeggedTaskConfig,
+    num_envs: int,
+    *,
+    seed: int = 0,
+    threads: int = 1,
+    engine: EngineChoice = CPU_ENGINE,
 ) -> LeggedEnv:
     """Build the environment of a task of any kind."""
-    return find_env_type(task.kind)(task, num_envs, seed=seed, threads=threads)
+    return find_env_type(task.kind)(task, num_envs, seed=seed, threads=threads, engine=engine)
 
 
 def check_task(task: LeggedTaskConfig) -> None:

@@ -54,7 +54,11 @@ def _write(policy: WalkingPolicy, contract: dict[str, Any], folder: Path) -> Non
         metadata={"contract": contract},
     )
     model_file = folder / runner.MODEL
-    write_text(model_file, scene_xml(make_robot(task.robot), timestep=task.simulation.timestep))
+    simulation = task.simulation
+    scene = scene_xml(
+        make_robot(task.robot), timestep=simulation.timestep, solver=simulation.solver
+    )
+    write_text(model_file, scene)
     # The policy carries the contract; only then can the contract name the policy's file.
     bound = runner.bind(contract, policy_file.read_bytes(), model_file.read_bytes())
     write_json(folder / runner.CONTRACT, bound)

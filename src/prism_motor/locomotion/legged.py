@@ -8,20 +8,22 @@ is seen (``blocks``), what happens (``prepare``, ``begin``, ``advance``) and whe
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from prism_motor._checks import InputError
+from prism_motor._devices import make_generator
 from prism_motor._extras import missing_extra
 from prism_motor.locomotion.observations import LEGGED_FRAME, Block, Frame, History
 from prism_motor.locomotion.rewards import CONTACT_FORCE, LeggedStep, Rewards, check_rewards
-from prism_motor.locomotion.state import RobotState, has_fallen, read_state, rotation_matrix
+from prism_motor.locomotion.state import RobotState, has_fallen, make_reader
 from prism_motor.locomotion.task import LeggedTaskConfig, Range
-from prism_motor.sim.engine import Dynamics, RolloutEngine
+from prism_motor.sim.dynamics import Dynamics
+from prism_motor.sim.engines import CPU_ENGINE, EngineChoice
 from prism_motor.sim.robots import Robot, make_robot
 
 try:
@@ -36,15 +38,17 @@ class LeggedEnv:
     Your own task is a subclass, registered with
     :func:`prism_motor.locomotion.task.register_task_kind`. It declares ``blocks`` and overrides
     ``prepare``, ``begin``, ``advance``, ``has_fallen``, ``make_step`` and ``measure`` as needed;
-    everything random must come from ``generator``.
+    everything random must come from ``generator``, and tensors that it makes belong on ``device``.
 
     Args:
         config: The task.
         num_envs: Number of robots.
         seed: Seed of everything random: dynamics, commands, noise, resets, pushes.
         threads: Simulation threads.
+        engine: What steps the robots; the task computes where the engine's states are.
 
     Attributes:
+        device: Where that is.
         state: Current physical quantities of all robots.
         actions: Applied actions: now, one step ago, two steps ago; each (N, J).
         contact: Which feet touch the ground, (N, F).
@@ -53,8 +57,6 @@ class LeggedEnv:
         terminated: Environments that fell in the last step.
         timed_out: Environments that reached the end of the episode in the last step.
     """
-
-    device = "cpu"
 
     config_type: ClassVar[type[LeggedTaskConfig]] = LeggedTaskConfig
     """Dataclass of the tasks."""
@@ -66,7 +68,13 @@ class LeggedEnv:
     """What the task offers to reward terms, of :data:`prism_motor.locomotion.rewards.NEEDS`."""
 
     def __init__(
-        self, config: LeggedTaskConfig, num_envs: int, *, seed: int = 0, threads: int = 1
+        self,
+        config: LeggedTaskConfig,
+        num_envs: int,
+        *,
+        seed: int = 0,
+        threads: int = 1,
+        engine: EngineChoice = CPU_ENGINE,
     ) -> None:
         self.cfg = config
         self.num_envs = num_envs
@@ -75,48 +83,58 @@ class LeggedEnv:
         self.num_actions = len(self.robot.joints)
         self.max_episode_length = config.episode_steps
         self.control_dt = config.simulation.control_dt
-        self.generator = torch.Generator().manual_seed(seed)
-        self.default_pose = torch.from_numpy(self.robot.default_pose).float()
+        self.device = engine.task_device
+        self.generator = make_generator(self.device).manual_seed(seed)
+        self.default_pose = torch.from_numpy(self.robot.default_pose).float().to(self.device)
 
         # Physics, with friction and masses drawn once per environment.
-        self.engine = RolloutEngine(
+        self.engine = engine.make(
             self.robot,
             num_envs,
             timestep=config.simulation.timestep,
             substeps=config.simulation.substeps,
+            solver=config.simulation.solver,
             threads=threads,
         )
+        self._reader = make_reader(self.engine)
         random = config.randomisation
+        self._push_limits = torch.tensor(
+            [random.push_velocity] * 2 + [random.push_angular_velocity] * 3, device=self.device
+        )
         self.set_dynamics(
             Dynamics(
-                friction=self._uniform(random.friction, num_envs).double().numpy(),
-                base_mass=self._uniform(random.base_mass, num_envs).double().numpy(),
+                friction=self._uniform(random.friction, num_envs).double().cpu().numpy(),
+                base_mass=self._uniform(random.base_mass, num_envs).double().cpu().numpy(),
                 mass_scale=random.mass_scale,
             )
         )
 
         # Rewards and observation histories.
-        self.rewards = Rewards(config.rewards, self.robot, num_envs, self._offers(self.robot))
+        self.rewards = Rewards(
+            config.rewards, self.robot, num_envs, self._offers(self.robot), self.device
+        )
         view = config.observations
         self.frame = Frame(self.blocks, view, self.robot)
-        self.noise = self.frame.noise()
-        self.actor_history = History(num_envs, view.actor_frames, self.frame.actor_size, view.clip)
-        self.critic_history = History(
-            num_envs, view.critic_frames, self.frame.critic_size, view.clip
+        self.noise = self.frame.noise().to(self.device)
+        self.actor_history, self.critic_history = (
+            History(num_envs, frames, size, view.clip, self.device)
+            for frames, size in (
+                (view.actor_frames, self.frame.actor_size),
+                (view.critic_frames, self.frame.critic_size),
+            )
         )
 
         # What later steps depend on, then the first episode.
-        self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long)
+        zeros = partial(torch.zeros, num_envs, device=self.device)
+        joints = self.num_actions
+        self.episode_length_buf = zeros(dtype=torch.long)
         self.total_steps = 0
-        self.actions = [torch.zeros(num_envs, self.num_actions) for _ in range(3)]
-        self.last_dq = torch.zeros(num_envs, self.num_actions)
-        self.last_world_velocity = torch.zeros(num_envs, 6)
-        self.push = torch.zeros(num_envs, 5)
-        self.terminated = torch.zeros(num_envs, dtype=torch.bool)
-        self.timed_out = torch.zeros(num_envs, dtype=torch.bool)
+        self.actions = [zeros(joints) for _ in range(3)]
+        self.last_dq, self.last_world_velocity, self.push = zeros(joints), zeros(6), zeros(5)
+        self.terminated, self.timed_out = zeros(dtype=torch.bool), zeros(dtype=torch.bool)
         self.last_step: Any = None
         self.prepare()
-        self._reset(torch.arange(num_envs))
+        self._reset(torch.arange(num_envs, device=self.device))
         self.frame.check(self)
         self._observe()
 
@@ -171,14 +189,16 @@ class LeggedEnv:
         self.engine.set_dynamics(dynamics)
         base = self.engine.model.body(self.robot.base).id
         nominal_mass = float(self.engine.model.body_mass[base])
-        self.friction = torch.from_numpy(self.engine.friction.copy()).float()
-        self.base_mass = torch.from_numpy(self.engine.base_mass + nominal_mass).float()
+        self.friction, self.base_mass = (
+            torch.from_numpy(values).float().to(self.device)
+            for values in (self.engine.friction.copy(), self.engine.base_mass + nominal_mass)
+        )
         scaled_mass = self.base_mass / self.cfg.observations.mass_scale
         self.dynamics_entries = torch.stack([self.friction, scaled_mass], dim=-1)
 
     def reset(self) -> TensorDict:
         """Start a new episode everywhere and return its first observations."""
-        self._reset(torch.arange(self.num_envs))
+        self._reset(torch.arange(self.num_envs, device=self.device))
         self._observe()
         return self.get_observations()
 
@@ -188,7 +208,7 @@ class LeggedEnv:
             "policy": self.actor_history.flat(),
             "critic": self.critic_history.flat(),
         }
-        return TensorDict(observations, batch_size=[self.num_envs])
+        return TensorDict(observations, batch_size=[self.num_envs], device=self.device)
 
     def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict[str, Any]]:
         """Advance all robots by one control step, in Humanoid-Gym's order of operations."""
@@ -206,14 +226,14 @@ class LeggedEnv:
         rewards = self.rewards(self.last_step)
         extras: dict[str, Any] = {"time_outs": self.timed_out.float(), "log": {}}
         done = self.terminated | self.timed_out
-        finished = done.nonzero().squeeze(-1)
+        finished = done.nonzero().squeeze(-1)  # the only wait for the device
         if len(finished):
             extras["log"] = self._reset(finished)
         self._observe()
         return self.get_observations(), rewards, done.long(), extras
 
     def _read_state(self) -> None:
-        self.state: RobotState = read_state(self.engine)
+        self.state: RobotState = self._reader.read()
         self.contact = self.state.foot_force[..., 2] > CONTACT_FORCE
 
     def _act(self, raw: Tensor) -> None:
@@ -222,27 +242,21 @@ class LeggedEnv:
         applied = raw.clamp(-action.clip, action.clip)
         if random.action_delay:
             # One draw per robot blends in the previous action: a random low-pass filter.
-            share = random.action_delay * torch.rand(self.num_envs, 1, generator=self.generator)
+            share = random.action_delay * self._rand(self.num_envs, 1)
             applied = applied.lerp(self.actions[1], share)
         if random.action_noise:
             noise = self._normal(applied)
             applied = applied.addcmul(noise, applied, value=random.action_noise)
         applied = applied.clamp(-action.clip, action.clip)
         self.actions[0] = applied
-        self.engine.step(self.action_center().add(applied, alpha=action.scale).numpy())
+        self.engine.step(self.action_center().add(applied, alpha=action.scale))
 
     def _push(self) -> None:
-        random = self.cfg.randomisation
-        limits = torch.tensor([random.push_velocity] * 2 + [random.push_angular_velocity] * 3)
-        unit = 2 * torch.rand(self.num_envs, 5, generator=self.generator) - 1
-        self.push = limits * unit
-        everyone = np.arange(self.num_envs)
-        push = self.push.double().numpy()
-        to_world = rotation_matrix(self.engine.qpos[:, 3:7])
-        in_body = np.einsum("nji,nj->ni", to_world, push[:, 2:])
-        self.engine.push(everyone, push[:, :2], in_body)
-        # Rewards see the velocity from before the push, except base_acc, as in Humanoid-Gym.
+        self.push = self._push_limits * (2 * self._rand(self.num_envs, 5) - 1)
+        everyone = torch.arange(self.num_envs, device=self.device)
         planar, angular = self.push[:, :2], self.push[:, 2:]
+        self.engine.push(everyone, planar, self._reader.to_body(angular))
+        # Rewards see the velocity from before the push, except base_acc, as in Humanoid-Gym.
         pushed = torch.cat([planar, self.state.world_velocity[:, 2:3], angular], dim=-1)
         self.state = replace(self.state, world_velocity=pushed)
 
@@ -259,13 +273,13 @@ class LeggedEnv:
             "control_dt": self.control_dt,
         }
 
-    def _reset(self, envs: Tensor) -> dict[str, float]:
+    def _reset(self, envs: Tensor) -> dict[str, Tensor]:
         """Start new episodes in some environments; return what to log about the finished ones."""
         sums = self.rewards.reset(envs, self._place(envs))
         duration = self.cfg.terminations.duration
         log = {f"reward/{name}": value / duration for name, value in sums.items()}
         lengths = self.episode_length_buf[envs]
-        log["episode_seconds"] = lengths.sum().item() / len(envs) * self.control_dt
+        log["episode_seconds"] = lengths.sum() / len(envs) * self.control_dt
         self.episode_length_buf.index_fill_(0, envs, 0)
         self.actor_history.reset(envs)
         self.critic_history.reset(envs)
@@ -276,16 +290,15 @@ class LeggedEnv:
 
     def _place(self, envs: Tensor) -> Tensor:
         """Put robots on their feet; return the height of their soles, (envs, F)."""
-        count, numbers = len(envs), envs.numpy()
-        qpos = np.zeros((count, 7 + self.num_actions))
+        count, joints = len(envs), self.num_actions
+        double = {"dtype": torch.double, "device": self.device}
+        qpos = torch.zeros(count, 7 + joints, **double)
         qpos[:, 2] = self.cfg.start_height
         qpos[:, 3] = 1.0
-        spread = self.cfg.start_joint_noise
-        noise = spread * (2 * torch.rand(count, self.num_actions, generator=self.generator) - 1)
-        qpos[:, 7:] = (self.default_pose + noise).numpy()
-        self.engine.set_state(numbers, qpos, np.zeros((count, 6 + self.num_actions)))
-        positions = self.engine.sensors(tuple(f"{foot}_position" for foot in self.robot.feet))
-        return torch.from_numpy(positions[numbers, :, 2]).float() - self.cfg.rewards.foot_offset
+        noise = self.cfg.start_joint_noise * (2 * self._rand(count, joints) - 1)
+        qpos[:, 7:] = self.default_pose + noise
+        self.engine.set_state(envs, qpos, torch.zeros(count, 6 + joints, **double))
+        return self._reader.foot_heights()[envs] - self.cfg.rewards.foot_offset
 
     def _observe(self) -> None:
         """Append the current observation to the histories, and store it for the next step."""
@@ -300,10 +313,13 @@ class LeggedEnv:
 
     def _uniform(self, bounds: Range, count: int) -> Tensor:
         low, high = bounds
-        return low + (high - low) * torch.rand(count, generator=self.generator)
+        return low + (high - low) * self._rand(count)
+
+    def _rand(self, *shape: int) -> Tensor:
+        return torch.rand(*shape, generator=self.generator, device=self.device)
 
     def _normal(self, like: Tensor) -> Tensor:
-        return torch.randn(like.shape, generator=self.generator)
+        return torch.randn(like.shape, generator=self.generator, device=self.device)
 
     # Checkpoints ----------------------------------------------------------------------------------
 
@@ -311,7 +327,7 @@ class LeggedEnv:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all that later steps depend on, so that a run can resume exactly."""
-        tensors = {f"engine.{k}": torch.from_numpy(v) for k, v in self.engine.state_dict().items()}
+        tensors = {f"engine.{k}": torch.as_tensor(v) for k, v in self.engine.state_dict().items()}
         tensors |= {name: attrgetter(name)(self) for name in (*self._BUFFERS, *self.saved)}
         tensors |= {f"actions.{i}": action for i, action in enumerate(self.actions)}
         tensors["actor_history"] = self.actor_history.values
@@ -331,9 +347,9 @@ class LeggedEnv:
                 f"The saved environment does not fit this one; they differ in {', '.join(wrong)}. "
                 "Use the same task and the same number of environments."
             )
-        tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-        engine = {k: tensors[f"engine.{k}"].numpy() for k in self.engine.state_dict()}
-        self.engine.load_state_dict(engine)
+        self.generator.set_state(tensors["generator"].cpu())
+        tensors = {name: tensor.to(self.device, copy=True) for name, tensor in tensors.items()}
+        self.engine.load_state_dict({k: tensors[f"engine.{k}"] for k in self.engine.state_dict()})
         for name in (*self._BUFFERS, *self.saved):
             owner, _, attribute = name.rpartition(".")
             setattr(attrgetter(owner)(self) if owner else self, attribute, tensors[name])
@@ -343,5 +359,4 @@ class LeggedEnv:
         rewards = {k: v for k, v in tensors.items() if k.startswith("rewards.")}
         self.rewards.load_state_dict({k.removeprefix("rewards."): v for k, v in rewards.items()})
         self.total_steps = int(tensors["total_steps"])
-        self.generator.set_state(tensors["generator"])
         self._read_state()

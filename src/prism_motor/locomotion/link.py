@@ -1,4 +1,4 @@
-"""What passes between environments on the CPU and a learner that may be on another device."""
+"""What passes between environments and a learner that may be on another device."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ class DeviceLink:
     """Brings the learner what a control step showed, and the environments its actions.
 
     Each way takes one transfer, whatever is sent: the values of a step are packed into one buffer,
-    pinned for CUDA, so that its copy runs while Python goes on. On the CPU nothing is copied.
+    pinned for CUDA, so that its copy runs while Python goes on. On one device nothing is copied.
 
     Args:
         device: Where the learner is.
+        source: Where the environments are: on the same device, or on the CPU.
     """
 
-    def __init__(self, device: str | torch.device) -> None:
+    def __init__(self, device: str | torch.device, source: str | torch.device = "cpu") -> None:
         self.device = torch.device(device)
-        self.is_local = self.device.type == "cpu"
+        self.is_local = self.device == torch.device(source)
         self._cuda = self.device.type == "cuda"
         self._buffer = torch.empty(0)
 
@@ -40,8 +41,8 @@ class DeviceLink:
         return there, tuple(moved[len(names) :])
 
     def fetch(self, actions: Tensor) -> Tensor:
-        """Return actions on the CPU; waits until they are there."""
-        return actions.cpu()
+        """Return actions where the environments are; on the CPU it waits until they are there."""
+        return actions if self.is_local else actions.cpu()
 
     def _move(self, tensors: list[Tensor]) -> list[Tensor]:
         sizes = [tensor.numel() for tensor in tensors]

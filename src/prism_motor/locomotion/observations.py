@@ -268,8 +268,15 @@ class History:
         values: (N, frames, size), clipped. Never modified in place: what was returned stays valid.
     """
 
-    def __init__(self, num_envs: int, frames: int, size: int, clip: float) -> None:
-        self.values = torch.zeros(num_envs, frames, size)
+    def __init__(
+        self,
+        num_envs: int,
+        frames: int,
+        size: int,
+        clip: float,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.values = torch.zeros(num_envs, frames, size, device=device)
         self.clip = clip
 
     def reset(self, envs: Tensor) -> None:

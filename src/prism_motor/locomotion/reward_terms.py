@@ -89,8 +89,8 @@ class RewardTerm(ABC):
     """A reward term with memory.
 
     A subclass makes its tensors, one row per environment, in ``__init__`` and names them in
-    ``memory``: they are part of checkpoints, and zero at the start of an episode. Keyword-only
-    arguments of ``__init__`` are parameters.
+    ``memory``: they are part of checkpoints, are moved to where the task computes, and are zero at
+    the start of an episode. Keyword-only arguments of ``__init__`` are parameters.
 
     Args:
         robot: The robot.
@@ -111,6 +111,11 @@ class RewardTerm(ABC):
         """Start new episodes in some environments, whose soles are at these heights (envs, F)."""
         for name in self.memory:
             setattr(self, name, getattr(self, name).index_fill(0, envs, 0))
+
+    def to(self, device: str | torch.device) -> None:
+        """Move the memory to a device."""
+        for name in self.memory:
+            setattr(self, name, getattr(self, name).to(device))
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the memory."""

@@ -40,6 +40,7 @@ class Rewards:
         robot: The robot.
         num_envs: Number of environments.
         offers: Which of :data:`NEEDS` task and robot meet.
+        device: Where rewards are computed.
 
     Attributes:
         sums: Weighted reward of each term over the current episode, (terms, N).
@@ -47,7 +48,12 @@ class Rewards:
     """
 
     def __init__(
-        self, config: RewardConfig, robot: Robot, num_envs: int, offers: Collection[str]
+        self,
+        config: RewardConfig,
+        robot: Robot,
+        num_envs: int,
+        offers: Collection[str],
+        device: str | torch.device = "cpu",
     ) -> None:
         check_rewards(config, robot, offers)
         self.names = list(config.weights)
@@ -58,21 +64,23 @@ class Rewards:
                 self.terms[name] = made(robot, num_envs, **values)
             else:
                 self.terms[name] = partial(made, **values) if values else made
-        self.weights = torch.tensor([[weight] for weight in config.weights.values()])
-        self.sums = torch.zeros(len(self.names), num_envs)
+        for made in self._with_memory().values():
+            made.to(device)
+        self.weights = torch.tensor([[weight] for weight in config.weights.values()], device=device)
+        self.sums = torch.zeros(len(self.names), num_envs, device=device)
 
     def __call__(self, step: LeggedStep) -> Tensor:
         """Return the total reward, (N,), never below zero."""
         if not self.names:
-            return torch.zeros(self.sums.shape[1])
+            return self.sums.new_zeros(self.sums.shape[1])
         values = torch.stack([self.terms[name](step) for name in self.names])
         weighted = values * (self.weights * step.control_dt)
         self.sums += weighted
         return weighted.sum(0).clamp(min=0.0)
 
-    def reset(self, envs: Tensor, sole_height: Tensor) -> dict[str, float]:
+    def reset(self, envs: Tensor, sole_height: Tensor) -> dict[str, Tensor]:
         """Clear finished episodes and return each term's sum, averaged over them."""
-        finished = self.sums.index_select(1, envs).mean(1).tolist()
+        finished = self.sums.index_select(1, envs).mean(1).unbind()
         self.sums.index_fill_(1, envs, 0.0)
         for made in self._with_memory().values():
             made.reset(envs, sole_height)
@@ -143,12 +151,18 @@ def low_speed(step: Step) -> Tensor:
     """Forward speed of the right sign and size."""
     wanted = step.command[:, 0]
     share = step.state.velocity[:, 0] / wanted
-    return _SPEED_PAY[torch.bucketize(share, _SPEED_SHARES)] * (wanted.abs() > 0.1)
+    shares, pay = _speed_pay(share.device)
+    return pay[torch.bucketize(share, shares)] * (wanted.abs() > 0.1)
 
 
-_SPEED_SHARES = torch.tensor([0.0, 0.5, 1.2])
-_SPEED_PAY = torch.tensor([-2.0, -1.0, 1.2, 0.0])
-"""For going backwards, slower than half, about as fast as commanded, too fast."""
+@lru_cache(maxsize=8)
+def _speed_pay(device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return bounds on shares of the commanded speed, and the pay between them.
+
+    It is for going backwards, slower than half, about as fast as commanded, too fast.
+    """
+    shares, pay = [0.0, 0.5, 1.2], [-2.0, -1.0, 1.2, 0.0]
+    return torch.tensor(shares, device=device), torch.tensor(pay, device=device)
 
 
 # Posture ----------------------------------------------------------------------------------------
@@ -196,15 +210,16 @@ def joint_pos(step: Step) -> Tensor:
 def default_joint_pos(step: LeggedStep) -> Tensor:
     """Hip roll and yaw near the default pose, and weakly all joints."""
     offset = step.state.q - step.default_pose
-    legs = _leg_masks(step.config.abduction_joints, len(step.default_pose))
+    legs = _leg_masks(step.config.abduction_joints, len(step.default_pose), offset.device)
     abduction = (offset.square() @ legs).sqrt().sum(-1)
     return torch.exp(-100 * (abduction - 0.1).clamp(0, 50)) - 0.01 * norm(offset)
 
 
 @lru_cache(maxsize=8)
-def _leg_masks(legs: tuple[tuple[int, ...], ...], joints: int) -> Tensor:
+def _leg_masks(legs: tuple[tuple[int, ...], ...], joints: int, device: torch.device) -> Tensor:
     """Return (J, legs): one where a joint belongs to a leg."""
-    return torch.tensor([[float(joint in leg) for leg in legs] for joint in range(joints)])
+    rows = [[float(joint in leg) for leg in legs] for joint in range(joints)]
+    return torch.tensor(rows, device=device)
 
 
 # Feet -------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from prism_motor._checks import InputError, check_choice, show
 from prism_motor._ranges import Checked, above, between, length
 from prism_motor._registry import Registry
+from prism_motor.sim.scene import SOLVER, SolverVersion
 
 Range = tuple[float, float]
 
@@ -25,6 +26,9 @@ class SimulationConfig(Checked, section="task.simulation"):
     """Physics step, s."""
     substeps: Annotated[int, between(1, 1000)] = 10
     """Physics steps per control step."""
+    solver: SolverVersion = SOLVER
+    """Version of the contact solver: 1, at most 5 iterations of 8 line searches, as in runs from
+    before this setting; 2, at most 20 of 20, which converges."""
 
     @property
     def control_dt(self) -> float:

@@ -16,6 +16,7 @@ from prism_motor.locomotion.env import make_env
 from prism_motor.locomotion.link import DeviceLink
 from prism_motor.locomotion.ppo import make_ppo
 from prism_motor.runs.checkpoints import select
+from prism_motor.sim.engines import EngineChoice, resolve_engine
 from prism_motor.train.distributed import ALONE, Rank
 from prism_motor.train.finite import (
     NonFiniteTrainingError,
@@ -30,6 +31,8 @@ from prism_motor.train.finite import (
 from prism_motor.train.optimizers import pack_optimizer, unpack_optimizer
 
 if TYPE_CHECKING:
+    from tensordict import TensorDict
+
     from prism_motor.locomotion.config import LocomotionConfig
     from prism_motor.protocols import State
 
@@ -38,8 +41,10 @@ class WalkingTrainer:
     """PPO on the velocity task.
 
     All randomness comes from the environment's generator and torch's global one; both are part of
-    :meth:`state`, so a run resumed from there repeats an uninterrupted one bit for bit. Physics and
-    task stay on the CPU; networks and samples are on the run's device.
+    :meth:`state`, so a run resumed from there repeats an uninterrupted one bit for bit. Networks
+    and samples are on the run's device; physics and task are there with the gpu engine, else on the
+    CPU. On a device nothing waits for it but the end of a control step: what is measured and what
+    must be finite is read once per update.
 
     Args:
         config: The run.
@@ -67,7 +72,9 @@ class WalkingTrainer:
         # Seeds of different runs and ranks must not coincide: 1000 ranks fit between two seeds.
         env_seed = 1000 * config.seed + rank.index
         envs = config.envs // world_size
-        self.env = make_env(config.task, envs, seed=env_seed, threads=config.threads)
+        engine = resolve_engine(config.engine, config.device)
+        choice = EngineChoice(engine, self.device, config.contacts)
+        self.env = make_env(config.task, envs, seed=env_seed, threads=config.threads, engine=choice)
         parallel = None
         if world_size > 1:
             parallel = {
@@ -76,12 +83,16 @@ class WalkingTrainer:
                 "world_size": world_size,
             }
         self.ppo = make_ppo(config, self.env, parallel, self.device)
-        self._link = DeviceLink(self.device)
+        self._link = DeviceLink(self.device, self.env.device)
+        self._here = self.env.device == "cpu"
         self.ppo.train_mode()
         torch.manual_seed(env_seed)  # different actions on every rank
         # Stagger the episodes, so that they do not all end together.
         self.env.episode_length_buf = torch.randint(
-            self.env.max_episode_length, (envs,), generator=self.env.generator
+            self.env.max_episode_length,
+            (envs,),
+            generator=self.env.generator,
+            device=self.env.device,
         )
         self.updates = 0
         self.seconds = 0.0
@@ -93,11 +104,11 @@ class WalkingTrainer:
         """Collect samples, learn from them, and return the metrics."""
         self._before = self.state()
         start = time.perf_counter()
-        timer, sums = defaultdict(float), defaultdict(float)
+        timer: dict[str, float] = defaultdict(float)
         self._schedule()
         try:
             with torch.inference_mode():
-                self._collect(timer, sums)
+                sums = self._collect(timer)
             losses = self._learn(timer)
             wall = time.perf_counter() - start
             self.updates += 1
@@ -110,12 +121,14 @@ class WalkingTrainer:
             raise NonFiniteTrainingError(explain(error, self.models(), self._place)) from error
         return row
 
-    def _collect(self, timer: dict[str, float], sums: dict[str, float]) -> None:
-        """Let the policy act, and compute what its samples are worth."""
+    def _collect(self, timer: dict[str, float]) -> dict[str, float]:
+        """Let the policy act, compute what its samples are worth, and return sums over them."""
         steps = self.config.ppo.steps
         self._place = ""
         observations = self.env.get_observations()
-        check_observations(observations.items())  # type: ignore[arg-type]
+        if self._here:
+            check_observations(observations.items())  # type: ignore[arg-type]
+        sums: dict[str, Tensor] = {}
         seen, _ = self._link.send(observations)
         for step in range(1, steps + 1):
             self._place = f" in step {step} of {steps}"
@@ -126,17 +139,39 @@ class WalkingTrainer:
                 check("the action", actions)
             with _Timer(timer, "environment"):
                 observations, rewards, dones, extras = self.env.step(actions)
-            check_observations(observations.items())  # type: ignore[arg-type]
-            check_rewards(rewards)
+            if self._here:
+                check_observations(observations.items())  # type: ignore[arg-type]
+                check_rewards(rewards)
             seen, told = self._link.send(observations, rewards, dones, extras["time_outs"])
             paid, ended, late = told
             self.ppo.process_env_step(seen, paid, ended, {"time_outs": late})
             self._measure(sums, rewards)
+        self.env.engine.check()
+        if not self._here:
+            self._check_samples(observations)
         self._place = " after the last step"
         with _Timer(timer, "policy"), autocast(self.device, self.config.precision):
             self.ppo.compute_returns(seen)
         check("the return", self.ppo.storage.returns)
         check("the advantage", self.ppo.storage.advantages)
+        return dict(zip(sums, torch.stack(list(sums.values())).tolist(), strict=True))
+
+    def _check_samples(self, last: TensorDict) -> None:
+        """Check all that a device has shown and done in this update; waits once if all is well.
+
+        Args:
+            last: The observations after the last step.
+        """
+        samples = self.ppo.storage
+        values = [*samples.observations.values(), samples.actions, samples.rewards, *last.values()]
+        if bool(torch.stack([one.sum().isfinite() for one in values]).all()):  # type: ignore[union-attr]
+            return
+        for step in range(samples.num_transitions_per_env):
+            self._place = f" in step {step + 1} of {samples.num_transitions_per_env}"
+            check_observations(samples.observations[step].items())  # type: ignore[union-attr]
+            check("the action", samples.actions[step])
+            check_rewards(samples.rewards[step].flatten())
+        check_observations(last.items())  # type: ignore[arg-type]
 
     def _learn(self, timer: dict[str, float]) -> dict[str, float]:
         """Fit the networks to the samples and return the losses."""
@@ -164,11 +199,13 @@ class WalkingTrainer:
         for group in self.ppo.optimizer.param_groups:
             group["lr"] = rate
 
-    def _measure(self, sums: dict[str, float], rewards: Tensor) -> None:
-        sums["reward"] += rewards.sum().item()
-        sums["falls"] += self.env.terminated.sum().item()
-        for name, values in self.env.measure().items():
-            sums[f"step/{name}"] += values.sum().item()
+    def _measure(self, sums: dict[str, Tensor], rewards: Tensor) -> None:
+        """Add up a step in doubles, where it was computed."""
+        measured = {f"step/{name}": values for name, values in self.env.measure().items()}
+        found = {"reward": rewards, "falls": self.env.terminated, **measured}
+        for name, values in found.items():
+            total = values.sum().double()
+            sums[name] = sums[name] + total if name in sums else total
 
     def _metrics(
         self, sums: dict[str, float], timer: dict[str, float], losses: dict[str, float], wall: float

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from prism_motor._lazy import lazy
 
 if TYPE_CHECKING:
-    from prism_motor.sim.engine import Dynamics, RolloutEngine
+    from prism_motor.sim.dynamics import Dynamics
+    from prism_motor.sim.engine import RolloutEngine
     from prism_motor.sim.robots import ROBOTS, JointSpec, Robot, make_robot, register_robot
     from prism_motor.sim.scene import build_model, scene_xml
 
@@ -25,7 +26,7 @@ __getattr__ = lazy(
     __name__,
     {
         "ROBOTS": "robots",
-        "Dynamics": "engine",
+        "Dynamics": "dynamics",
         "JointSpec": "robots",
         "Robot": "robots",
         "RolloutEngine": "engine",

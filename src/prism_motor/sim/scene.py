@@ -7,15 +7,26 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from prism_motor._checks import InputError
 from prism_motor._extras import missing_extra
+from prism_motor._ranges import between
 
 if TYPE_CHECKING:
     from prism_motor.sim.robots.robot import Robot
+
+SOLVERS = {1: (5, 8), 2: (20, 20)}
+"""Most iterations of the contact solver, and of each line search, by version.
+
+On average 2.4 to 3.6 iterations are needed. Version 1 cuts off some that need more: a few percent
+of control steps are off by up to 10 rad/s. Runs from before there were versions keep it.
+"""
+SOLVER = max(SOLVERS)
+"""Version of the solver in new runs."""
+SolverVersion = Annotated[int, between(min(SOLVERS), SOLVER)]
 
 
 def import_mujoco(who: str = "prism_motor.sim", extra: str = "locomotion") -> Any:
@@ -31,19 +42,24 @@ def import_mujoco(who: str = "prism_motor.sim", extra: str = "locomotion") -> An
     return module
 
 
-def build_model(robot: Robot, *, timestep: float) -> Any:
-    """Compile a robot on the ground into an ``mjModel``.
+def build_model(robot: Robot, *, timestep: float, solver: int = SOLVER) -> Any:
+    """Compile a robot on the ground into the ``mjModel`` that physics steps.
+
+    It has no textures, which would be nearly all of its memory; ``meshes.picture_model`` has them.
 
     Args:
         robot: The robot.
         timestep: Physics step, s.
+        solver: Version of the solver, in :data:`SOLVERS`.
     """
-    return compile_spec(make_scene(robot, timestep=timestep), robot.name)
+    spec = make_scene(robot, timestep=timestep, solver=solver)
+    _drop_textures(spec, list(spec.textures))
+    return compile_spec(spec, robot.name)
 
 
-def scene_xml(robot: Robot, *, timestep: float) -> str:
+def scene_xml(robot: Robot, *, timestep: float, solver: int = SOLVER) -> str:
     """Return the self-contained MJCF of a robot on the ground: it refers to no other file."""
-    spec = make_scene(robot, timestep=timestep)
+    spec = make_scene(robot, timestep=timestep, solver=solver)
     model = compile_spec(spec, robot.name)
     if _embed_files(spec, model):
         compile_spec(spec, robot.name)
@@ -65,14 +81,14 @@ def _naming(robot: str) -> Iterator[None]:
         raise InputError(f"MuJoCo cannot compile the model of {robot}: {error}") from error
 
 
-def make_scene(robot: Robot, *, timestep: float) -> Any:
+def make_scene(robot: Robot, *, timestep: float, solver: int = SOLVER) -> Any:
     """Return the ``MjSpec`` of a robot on the ground, with the sensors that tasks read.
 
     A model with its own ground (geoms of the world body) keeps it. Contact friction is that of the
     feet, whose geoms have priority over the ground's.
     """
     spec = make_robot_spec(robot)
-    _set_options(spec, timestep)
+    _set_options(spec, timestep, solver)
     with _naming(robot.name):  # our names may clash with the model's
         if not spec.worldbody.geoms:
             _add_ground(spec)
@@ -150,14 +166,13 @@ def _lock(spec: Any, name: str, angle: float) -> None:
     spec.delete(joint)
 
 
-def _set_options(spec: Any, timestep: float) -> None:
+def _set_options(spec: Any, timestep: float, solver: int) -> None:
     mujoco = import_mujoco()
     spec.option.timestep = timestep
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.solver = mujoco.mjtSolver.mjSOL_NEWTON
-    # The solver needs 2.4 to 3.6 iterations on average; the cap keeps one bad contact from stalling
-    # all others.
-    spec.option.iterations, spec.option.ls_iterations = 5, 8
+    # The cap keeps one bad contact from stalling all others.
+    spec.option.iterations, spec.option.ls_iterations = SOLVERS[solver]
     # Autoreset would hide a diverged simulation; without it, NaN shows up and ends training.
     spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
 
@@ -241,11 +256,16 @@ def _embed_files(spec: Any, model: Any) -> bool:
         mesh.uservert = vertices.ravel()
         mesh.userface = model.mesh_face[face : face + faces].ravel()
     textures = [texture for texture in spec.textures if texture.file or any(texture.cubefiles)]
+    _drop_textures(spec, textures)
+    return bool(meshes or textures)
+
+
+def _drop_textures(spec: Any, textures: list[Any]) -> None:
+    """Delete textures; materials that had them keep their colours."""
     for texture in textures:
         for material in spec.materials:
             material.textures = [t if t != texture.name else "" for t in material.textures]
         spec.delete(texture)
-    return bool(meshes or textures)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from prism_motor._checks import InputError, check_choice
 from prism_motor._ranges import Bounds, Checked, above, between
+from prism_motor.sim.engines import ContactRoom, EngineName
 from prism_motor.tracking.task import TrackingTask
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
@@ -305,6 +306,11 @@ class TrackingConfig(RunConfig, LearningSettings):
     """The task."""
     envs: Annotated[int, between(1, 1_000_000)] = 512
     """Environments stepped at once."""
+    engine: EngineName = "cpu"
+    """What steps the robots: cpu, MuJoCo; gpu, MuJoCo Warp on the device (extra gpu); auto: gpu on
+    cuda where it is installed."""
+    contacts: ContactRoom = 0
+    """Room for contacts per robot in the gpu engine; 0: as many as its geometry can need."""
     prioritise_every: Annotated[int, between(0, 10**9)] = 0
     """Updates between evaluations by which clips are drawn more often; 0: all alike."""
 

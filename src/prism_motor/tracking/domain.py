@@ -14,6 +14,7 @@ from prism_motor.domains import Domain
 from prism_motor.protocols import Evaluator, Key, Trainer
 from prism_motor.runs import to_dict
 from prism_motor.runs.layout import PROMPTS, VIDEOS
+from prism_motor.sim.engines import resolve_engine
 from prism_motor.tracking.conditions import CONDITIONS, find_condition
 from prism_motor.tracking.config import TrackingConfig, TrackingEvaluation
 from prism_motor.tracking.evaluation import TrackingEpisode
@@ -56,19 +57,25 @@ class TrackingDomain(Domain):
         """What reports need to know."""
         return TrackingReport(self)
 
+    def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Give runs of earlier versions the first version of the solver, which they had."""
+        task = data.get("task", {})
+        return {**data, "task": {"solver": 1, **task}} if isinstance(task, dict) else data
+
     def flags(self, preset: str, arm: str) -> TrackingConfig:
         """Return the settings of a preset, with its seed."""
         return self.make_config(preset, arm, seed=PRESETS[preset].seed)
 
     def prepare(self, config: TrackingConfig) -> TrackingConfig:
-        """Read the clips, and fill in how far actions reach."""
+        """Read the clips, fill in how far actions reach and what engine ``auto`` stands for."""
         from prism_motor.tracking.references import action_units, load_references
 
         references = load_references(config.task)
         references.check_windows(config.latents.window)
         task = config.task
         units = task.units or action_units(task.actions, task.robot, references)
-        return replace(config, task=replace(task, units=units))
+        engine = resolve_engine(config.engine, config.device)
+        return replace(config, task=replace(task, units=units), engine=engine)
 
     def planned(self, config: TrackingConfig) -> TrackingConfig:
         """Return the settings without how far actions reach."""

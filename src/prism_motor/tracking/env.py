@@ -16,7 +16,8 @@ from torch import Tensor
 
 from prism_motor._checks import InputError
 from prism_motor.runs.checkpoints import select
-from prism_motor.sim.engine import Dynamics, RolloutEngine
+from prism_motor.sim.dynamics import Dynamics
+from prism_motor.sim.engines import CPU_ENGINE, EngineChoice
 from prism_motor.sim.robots import make_robot
 from prism_motor.tracking.bodies import kinematics, read_bodies
 from prism_motor.tracking.metrics import Upright
@@ -62,6 +63,7 @@ class TrackingEnv:
         envs: Robots.
         seed: Seed of everything random.
         threads: Simulation threads.
+        engine: What steps the robots; the task itself computes on the CPU.
 
     Attributes:
         observations: What is seen now (N, size).
@@ -79,6 +81,7 @@ class TrackingEnv:
         *,
         seed: int = 0,
         threads: int = 1,
+        engine: EngineChoice = CPU_ENGINE,
     ) -> None:
         if not task.units:
             raise InputError("TrackingEnv: task.units is empty; prepare the task first.")
@@ -87,8 +90,14 @@ class TrackingEnv:
         self.generator = torch.Generator().manual_seed(seed)
         robot = make_robot(task.robot)
         self.robot = robot
-        self.engine = RolloutEngine(
-            robot, envs, timestep=task.timestep, substeps=task.substeps, threads=threads
+        self.engine = engine.make(
+            robot,
+            envs,
+            timestep=task.timestep,
+            substeps=task.substeps,
+            solver=task.solver,
+            threads=threads,
+            on_host=True,
         )
         self._default = torch.tensor(robot.default_pose)
         self._units = torch.tensor(task.units, dtype=torch.float64)
@@ -288,7 +297,7 @@ class TrackingEnv:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all that later steps depend on; dynamics follow from the seed."""
-        tensors = {f"engine.{k}": torch.from_numpy(v) for k, v in self.engine.state_dict().items()}
+        tensors = {f"engine.{k}": torch.as_tensor(v) for k, v in self.engine.state_dict().items()}
         tensors |= {name.lstrip("_"): getattr(self, name).clone() for name in self._SAVED}
         tensors |= {f"observer.{k}": v for k, v in self.observer.state().items()}
         tensors["generator"] = self.generator.get_state()
@@ -296,8 +305,7 @@ class TrackingEnv:
 
     def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
         """Resume from a saved state."""
-        engine = {k: v.numpy() for k, v in select(tensors, "engine.").items()}
-        self.engine.load_state_dict(engine)
+        self.engine.load_state_dict(select(tensors, "engine."))
         for name in self._SAVED:
             setattr(self, name, tensors[name.lstrip("_")].clone())
         self.observer.restore(select(tensors, "observer."))

@@ -143,7 +143,8 @@ def _write(
     made_for = contract["provenance"]["policy_sha256"]
     _write_clips(clips_file, policy, references, task.ahead, made_for)
     model_file = folder / runner.MODEL
-    write_text(model_file, scene_xml(make_robot(task.robot), timestep=task.timestep))
+    scene = scene_xml(make_robot(task.robot), timestep=task.timestep, solver=task.solver)
+    write_text(model_file, scene)
     # The policy carries the contract; only then can the contract name the policy's file.
     files = (policy_file, model_file, backward_file, clips_file)
     write_json(folder / runner.CONTRACT, runner.bind(contract, *(f.read_bytes() for f in files)))

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from prism_motor._checks import InputError
 from prism_motor._ranges import Checked, above, between, length
+from prism_motor.sim.scene import SOLVER, SolverVersion
 from prism_motor.tracking.observations import Layout
 
 Range = Annotated[tuple[float, float], length(2, 2)]
@@ -98,6 +99,9 @@ class TrackingTask(Checked, section="task"):
     """Physics step, s."""
     substeps: Annotated[int, between(1, 100)] = 4
     """Physics steps per control step."""
+    solver: SolverVersion = SOLVER
+    """Version of the contact solver: 1, at most 5 iterations of 8 line searches, as in runs from
+    before this setting; 2, at most 20 of 20, which converges."""
     compact: bool = False
     """Whether the privileged state has eleven key bodies instead of 31."""
     history: Annotated[int, between(1, 100)] = 4

@@ -17,6 +17,7 @@ from prism_motor._checks import InputError
 from prism_motor._devices import random_state, set_random_state
 from prism_motor.runs.checkpoints import select
 from prism_motor.runs.layout import REPLAY, RunError
+from prism_motor.sim.engines import EngineChoice, resolve_engine
 from prism_motor.tracking.env import TrackingEnv
 from prism_motor.tracking.evaluation import cut_pieces, measure, policy_controller, track
 from prism_motor.tracking.learning.latents import RolloutLatents
@@ -73,6 +74,9 @@ class TrackingTrainer:
             config.envs,
             seed=1000 * config.seed,
             threads=config.threads,
+            engine=EngineChoice(
+                resolve_engine(config.engine, config.device), config.device, config.contacts
+            ),
         )
         layout, units = self.env.layout, torch.tensor(config.task.units)
         self.learner = TrackingLearner(
@@ -116,6 +120,7 @@ class TrackingTrainer:
         try:
             check_observations([("policy", self.env.observations)])
             found = self._warm_up() if warm else self._learn()
+            self.env.engine.check()
             self.updates += 1
             if self._is_due():
                 found |= self._prioritise()

@@ -29,7 +29,8 @@ class RunConfig(Checked):
     threads: Threads = 1
     """Simulation and torch threads per process; results depend on it bit for bit."""
     device: Device = "cpu"
-    """Torch device that learns; auto: cuda, else mps, else cpu. Simulations stay on the CPU."""
+    """Torch device that learns; auto: cuda, else mps, else cpu. Simulations are on the CPU unless
+    an engine is chosen."""
     precision: Literal["fp32", "bf16"] = "fp32"
     """Arithmetic of the learner's networks; with bf16, weights, optimiser and losses stay fp32."""
     checkpoint_every: Count = 100

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from prism_motor._checks import EvaluationError, InputError, PrismError
-from prism_motor.sim.engine import Dynamics
+from prism_motor.sim.dynamics import Dynamics
 from prism_motor.tracking.env import TrackingEnv
 from prism_motor.tracking.prompts.blending import Fade
 from prism_motor.tracking.prompts.reward_names import find_reward

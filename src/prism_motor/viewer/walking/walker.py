@@ -16,7 +16,7 @@ from prism_motor.locomotion.env import VelocityEnv
 from prism_motor.locomotion.evaluation import ActionFunction, check_actions
 from prism_motor.locomotion.state import has_fallen
 from prism_motor.locomotion.task import TaskConfig, TerminationConfig
-from prism_motor.sim.engine import Dynamics
+from prism_motor.sim.dynamics import Dynamics
 from prism_motor.viewer.pushes import Push, added_velocity
 from prism_motor.viewer.robots import between_poses
 from prism_motor.viewer.shapes import BLUE
