@@ -76,18 +76,27 @@ def train(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     if peek(words, "--resume") is not None:
         _resume(words, DOMAINS[named] if named else None)
         return
-    file = peek(words, "--config")
-    if file is None and named is None:
+    if peek(words, "--config") is None and named is None:
         print(_USAGE.format(domains=", ".join(DOMAINS)))
         sys.exit(0 if {"-h", "--help"} & set(words) else 2)
-    if file is not None:
-        domain, options, settings = _from_file(Path(file), words, named, plugins)
-    else:
-        assert named is not None
-        domain, options, settings = _from_preset(DOMAINS[named], words, plugins)
+    domain, options, settings = read_settings(arguments, plugins)
     name = check_name("run", domain.run_name(settings), also="+=", longest=200)
     out = options.out or Path("runs") / name
     _launch(domain, settings, out, options)
+
+
+def read_settings(
+    arguments: Sequence[str], plugins: Sequence[str] = ()
+) -> tuple[Domain, TrainOptions, Any]:
+    """Return the settings of a new run by the arguments of ``prism train``."""
+    words = list(arguments)
+    named = words.pop(0) if words and not words[0].startswith("-") else None
+    file = peek(words, "--config")
+    if file is not None:
+        return _from_file(Path(file), words, named, plugins)
+    if named is None:
+        raise InputError(f"Give a domain, {', '.join(DOMAINS)}, or --config FILE.")
+    return _from_preset(DOMAINS[named], words, plugins)
 
 
 def _from_preset(
