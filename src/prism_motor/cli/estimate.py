@@ -65,7 +65,7 @@ def _estimate_run(words: list[str], plugins: Sequence[str], seconds: float) -> N
         f"{config.arm} on {domain.task_name(config)}, preset {config.preset}: "
         f"{count(config.updates, 'update')}, {count(config.threads, 'thread')}, {config.device}\n"
     )
-    print(text_table([["the whole run", ""], *found.rows()]))
+    print(text_table([["the whole run", ""], *map(list, found.numbers().items())]))
     print(f"\nAbout {duration(found.seconds)} on this machine, by its speed just now.")
 
 
@@ -82,18 +82,17 @@ def _estimate_campaign(words: list[str], plugins: Sequence[str], seconds: float)
     columns = {name: (str(runs), found) for name, (runs, found) in stages.items()}
     if len(stages) > 1:
         columns["in all"] = (str(sum(runs for runs, _ in stages.values())), whole)
-    names = [row[0] for row in whole.rows()]
-    values = [dict(map(tuple, found.rows())) for _, found in columns.values()]  # type: ignore[arg-type]
+    values = [found.numbers() for _, found in columns.values()]
     rows = [
         [campaign.name, *columns],
         ["runs", *(runs for runs, _ in columns.values())],
-        *([name, *(value.get(name, "0") for value in values)] for name in names),
+        *([name, *(value[name] for value in values)] for name in values[0]),
     ]
     print(f"\n{text_table(rows)}")
     cores = available_cores()
     print(
-        f"\nAbout {duration(whole.seconds / cores)} on this machine with {count(cores, 'job')} at a "
-        f"time, by its speed just now; evaluations are guessed."
+        f"\nAbout {duration(whole.seconds / cores)} on this machine with {count(cores, 'job')} "
+        "at a time, by its speed just now; evaluations are guessed."
     )
     if campaign.domain.preparation is not None:
         print("Preparations, such as demonstrations to record, are not included.")

@@ -6,7 +6,7 @@ measure it by (:meth:`prism_motor.domains.Domain.stretches`).
 
 from __future__ import annotations
 
-import resource
+import os
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -55,17 +55,15 @@ class Estimate:
     gpu_seconds: float
     """Time of all GPUs that they use."""
 
-    def rows(self) -> list[list[str]]:
-        """Return its numbers as rows of a table."""
-        rows = [["samples", f"{self.samples:,}"]]
-        if self.physics:
-            rows.append(["physics steps", f"{self.physics:,}"])
-        rows += [
-            ["memory of a process, GB", f"{self.memory / _GIGABYTE:.1f}"],
-            ["core-hours", _hours(self.core_seconds)],
-            ["GPU-hours", _hours(self.gpu_seconds)],
-        ]
-        return rows
+    def numbers(self) -> dict[str, str]:
+        """Return its numbers as text, by what they are."""
+        return {
+            "samples": f"{self.samples:,}",
+            "physics steps": f"{self.physics:,}" if self.physics else "none",
+            "memory of a process, GB": f"{self.memory / _GIGABYTE:.1f}",
+            "core-hours": _hours(self.core_seconds),
+            "GPU-hours": _hours(self.gpu_seconds),
+        }
 
 
 def measure(config: RunConfig, seconds: float) -> Rates:
@@ -127,8 +125,10 @@ def _resident() -> float:
     """Return the memory of this process in bytes; where the system does not say, its largest."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return float(pages * resource.getpagesize())
+        return float(pages * os.sysconf("SC_PAGE_SIZE"))
     except OSError:
+        import resource
+
         largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return float(largest if sys.platform == "darwin" else largest * 1024)
 

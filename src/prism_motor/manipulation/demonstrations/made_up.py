@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
-from prism_motor.manipulation.demonstrations.cache import Demonstrations
+from prism_motor.manipulation.demonstrations.cache import Demonstrations, StoredImages
 from prism_motor.manipulation.demonstrations.dataset import ACTION, OBJECTS, STATE, image_key
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def make_up(config: ManipulationConfig) -> Demonstrations:
         sizes[OBJECTS] = task.objects
     vectors = {name: torch.rand(steps, size, generator=generator) for name, size in sizes.items()}
     side = network.image_size
-    images = {
+    images: dict[str, Tensor | StoredImages] = {
         image_key(camera): torch.randint(
             0, 256, (steps, 3, side, side), dtype=torch.uint8, generator=generator
         )
