@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from prism_motor._checks import InputError
+from prism_motor.campaigns.config import CampaignError
 from prism_motor.campaigns.locks import is_locked
 from prism_motor.campaigns.places import choose_place
 from prism_motor.campaigns.places.local import LocalPlace
-from prism_motor.campaigns.places.node import NodeJob, Order, find_problem
+from prism_motor.campaigns.places.node import Ended, NodeJob, Order, find_problem
+from prism_motor.campaigns.places.ray_cluster import RayHandle
 from prism_motor.runs.layout import LOCK
 from prism_motor.runs.locks import Lock, try_lock
 
@@ -135,3 +137,42 @@ def test_stopping_a_job_waits_until_its_child_has_saved(tmp_path):
     thread.join(60)
     assert ended[0].code == 128 + signal.SIGTERM
     job.stop()  # a second time does nothing
+
+
+class FakeRay:
+    """As much of Ray as a handle needs, with a task that has ended somehow."""
+
+    class exceptions:  # noqa: N801
+        RayError = type("RayError", (Exception,), {})
+        TaskCancelledError = type("TaskCancelledError", (RayError,), {})
+        WorkerCrashedError = type("WorkerCrashedError", (RayError,), {})
+
+    def __init__(self, result):
+        self.result = result
+
+    def wait(self, tasks, timeout):
+        return tasks, []
+
+    def get(self, task):
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+@pytest.mark.parametrize(
+    "result", [Ended(2, "node7 has other versions"), FakeRay.exceptions.RayError("no prism here")]
+)
+def test_a_cluster_that_cannot_do_jobs_is_said_once(tmp_path, result):
+    handle = RayHandle(FakeRay(result), order(tmp_path), "task")
+    with pytest.raises(CampaignError, match=r"job: .*(node7 has other versions|no prism here)"):
+        handle.poll()
+    assert handle.poll() == 2  # so that the others can be stopped in peace
+
+
+def test_a_cancelled_task_is_over_when_its_child_has_saved(tmp_path):
+    made = order(tmp_path)
+    handle = RayHandle(FakeRay(FakeRay.exceptions.TaskCancelledError()), made, "task")
+    with made.log.open("a") as file:
+        assert try_lock(file)
+        assert handle.poll() is None
+    assert handle.poll() == 130

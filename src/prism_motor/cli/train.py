@@ -19,7 +19,7 @@ from prism_motor._ranges import Checked, Count, Threads
 from prism_motor.cli.flags import parse, parse_together, peek, rename, take
 from prism_motor.domains import DOMAINS, Domain, domain_of
 from prism_motor.runs.layout import CONFIG
-from prism_motor.train.trackers import TrackerName
+from prism_motor.train.trackers import TrackerName, check_trackers
 
 HIDDEN = ("kind", "plugins")
 """Settings of a run that are not flags."""
@@ -245,6 +245,7 @@ def _launch(
 
     if options.video_every is not None and current_rank().is_main:
         domain.check_videos()
+    check_trackers(options.tracker or ())
     config = None if settings is None else to_dict(settings)
     again = options if isinstance(options, ResumeOptions) else None
     updates, device = (again.updates, again.device) if again else (None, None)

@@ -7,6 +7,7 @@ an account. One that fails says so once and is left out: it never stops a traini
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -97,10 +98,8 @@ class WandbTracker:
         self, run: Path, settings: Mapping[str, Any], updates: int, known: Mapping[str, Any]
     ) -> None:
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # nothing leaves unasked
-        try:
-            import wandb
-        except ImportError as error:
-            raise missing_extra("--tracker wandb", "wandb", error) from error
+        import wandb
+
         self._wandb = wandb
         mode: Any = os.environ.get("WANDB_MODE", "offline")
         self._run: Any = wandb.init(
@@ -149,11 +148,9 @@ class MlflowTracker:
     def __init__(
         self, run: Path, settings: Mapping[str, Any], updates: int, known: Mapping[str, Any]
     ) -> None:
-        try:
-            from mlflow.entities import Metric  # type: ignore[import-not-found]
-            from mlflow.tracking import MlflowClient  # type: ignore[import-not-found]
-        except ImportError as error:
-            raise missing_extra("--tracker mlflow", "mlflow", error) from error
+        from mlflow.entities import Metric  # type: ignore[import-not-found]
+        from mlflow.tracking import MlflowClient  # type: ignore[import-not-found]
+
         self._metric = Metric
         server = os.environ.get("MLFLOW_TRACKING_URI")
         if server is None:  # MLflow would rather have a database, which is one more thing to run
@@ -205,6 +202,14 @@ TRACKERS_BY_NAME: dict[str, Callable[..., Any]] = {
     "mlflow": MlflowTracker,
 }
 """Trackers by name."""
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Raise before any work if the package of a tracker is missing."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            extra = "locomotion" if name == "tensorboard" else name
+            raise missing_extra(f"--tracker {name}", extra, ImportError(name=name))
 
 
 class Trackers:
@@ -260,11 +265,9 @@ class Trackers:
 
     @contextmanager
     def _guard(self, name: str) -> Iterator[None]:
-        """Leave out a tracker that fails; a missing package is an error before training."""
+        """Leave out a tracker that fails."""
         try:
             yield
-        except ImportError:
-            raise
         except Exception as error:  # hours of training are worth more than a chart
             note(
                 f"{name} failed ({type(error).__name__}: {error}); the run goes on without it. All "

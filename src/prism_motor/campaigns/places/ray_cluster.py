@@ -56,11 +56,13 @@ class RayHandle:
             # The task is over as soon as it is cancelled; its child may still be saving.
             return None if is_locked(self.order.log) and not self._forced else 128 + signal.SIGINT
         except errors.RayError as error:
+            self.code = 2  # it is over: stopping the others must not hear of it again
             raise CampaignError(
                 f"{self.order.title}: the cluster could not do this job: {error}\nAll machines "
                 "need the same prism-motor, Python and torch, and the campaign's folder."
             ) from error
         if ended.problem:
+            self.code = ended.code
             raise CampaignError(f"{self.order.title}: {ended.problem}")
         return ended.code
 

@@ -68,6 +68,7 @@ class SlurmHandle:
         if error is None:
             ended: Ended = self.job.result()
             if ended.problem:
+                self.code = ended.code  # stopping the others must not hear of it again
                 raise CampaignError(f"{self.order.title}: {ended.problem}")
             return ended.code
         if self._stopped:
