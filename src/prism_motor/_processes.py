@@ -144,7 +144,11 @@ def end_with_parent(parent: int, grace: float = 30.0) -> None:
 
 
 def end_with_starter() -> None:
-    """End with the prism command that started this one, if one did."""
+    """End with the prism command that started this one, if one did.
+
+    What started it may block signals, as Ray's workers do, and children inherit that.
+    """
     parent = os.environ.pop(PARENT, "")
     if parent.isdigit():
+        release_signals()
         end_with_parent(int(parent))

@@ -19,7 +19,7 @@ from prism_motor._devices import RANDOM_TENSORS, choose_device
 from prism_motor._plugins import load_plugins
 from prism_motor._registry import Registry
 from prism_motor.arms import REFERENCE
-from prism_motor.protocols import Evaluator, Film, Key, Preparation, Trainer
+from prism_motor.protocols import Evaluator, Film, Key, Preparation, Stretch, Trainer
 from prism_motor.runs.configs import ConfigError, apply_overrides
 from prism_motor.train.config import EvaluationConfig, RunConfig
 
@@ -232,6 +232,24 @@ class Domain(ABC):
     @abstractmethod
     def trainer(self, config: Any, rank: Rank) -> Trainer:
         """Make the trainer of a run."""
+
+    def size(self, config: Any) -> tuple[int, int]:
+        """Return how many samples a run learns from and how many steps of physics make them."""
+        return config.updates, 0
+
+    def stretches(self, config: Any) -> list[Stretch]:
+        """Return the parts of a run whose updates cost alike, with what to measure them by."""
+        return [Stretch(config, config.updates)]
+
+    def rehearse(self, config: Any) -> Trainer:
+        """Make a trainer to be measured; its data may be made up."""
+        from prism_motor.train.distributed import ALONE
+
+        return self.trainer(config, ALONE)
+
+    def reserved(self, trainer: Trainer) -> int:
+        """Return the bytes that a trainer will still fill."""
+        return 0
 
     def video_listener(
         self, trainer: Trainer, folder: Path, every: int, say: Callable[[str], None]

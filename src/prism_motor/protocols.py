@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +16,20 @@ State = tuple[dict[str, "Tensor"], dict[str, Any]]
 
 Key = tuple[Any, ...]
 """What identifies an episode within an evaluation."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a run whose updates cost alike, and a smaller run to measure them by."""
+
+    config: Any
+    """Settings of the smaller run, or of the run itself."""
+    updates: int
+    """Updates of this part."""
+    scale: float = 1.0
+    """How many times the time of a measured update one of the run takes."""
+    memory_scale: float = 1.0
+    """How many times its memory the run needs."""
 
 
 class Trainer(Protocol):

@@ -1,8 +1,10 @@
 """Campaigns so small that their runs train in a second, in every domain."""
 
 import json
+import time
 
 import pytest
+import torch
 
 from prism_motor.campaigns.config import read_campaign
 from prism_motor.campaigns.plan import Plan
@@ -86,6 +88,25 @@ def fake_demonstrations(work, **changes):
     meta.mkdir(parents=True, exist_ok=True)
     found = {"suite": "metaworld", "task": "reach-v3", "episodes": 2, "image_size": 0, "seed": 1}
     (meta / "prism.json").write_text(json.dumps({"collection": found | changes}))
+
+
+def wait_for(what, seconds=300):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.05)
+
+
+def have_begun(runs, updates):
+    files = [run.path / "metrics.jsonl" for run in runs]
+    return all(file.exists() and file.read_text().count("\n") >= updates for file in files)
+
+
+def assert_same_weights(one, two):
+    tensors = [Run.open(path).load().tensors for path in (one, two)]
+    assert tensors[0].keys() == tensors[1].keys()
+    for name, tensor in tensors[0].items():
+        assert torch.equal(tensor, tensors[1][name]), name
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
-import torch
 
 from prism_motor.campaigns.config import CampaignError, read_campaign
 from prism_motor.campaigns.files import find_campaign, report_campaign, write_record
@@ -19,7 +17,17 @@ from prism_motor.campaigns.status import describe_status
 from prism_motor.runs import Run, to_dict
 from prism_motor.runs.layout import CAMPAIGN
 
-from .conftest import WALKING, campaign, mark_diverged, plan, train, tuned
+from .conftest import (
+    WALKING,
+    assert_same_weights,
+    campaign,
+    have_begun,
+    mark_diverged,
+    plan,
+    train,
+    tuned,
+    wait_for,
+)
 
 LONG = 200
 """Updates that take long enough to be interrupted."""
@@ -54,18 +62,6 @@ def start():
             runner.wait()
 
 
-def wait_for(what, seconds=300):
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.05)
-
-
-def have_begun(runs, updates):
-    files = [run.path / "metrics.jsonl" for run in runs]
-    return all(file.exists() and file.read_text().count("\n") >= updates for file in files)
-
-
 def children(runner):
     """Return the process ids of a runner's jobs by the run folder that they work on."""
     listed = subprocess.run(
@@ -79,13 +75,6 @@ def children(runner):
         if "--out" in words:
             found[words[words.index("--out") + 1].rpartition("/")[2]] = int(pid)
     return found
-
-
-def assert_same_weights(one, two):
-    tensors = [Run.open(path).load().tensors for path in (one, two)]
-    assert tensors[0].keys() == tensors[1].keys()
-    for name, tensor in tensors[0].items():
-        assert torch.equal(tensor, tensors[1][name]), name
 
 
 @pytest.mark.slow

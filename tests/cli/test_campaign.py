@@ -5,7 +5,7 @@ import pytest
 from prism_motor.campaigns.files import read_overrides
 from prism_motor.campaigns.plan import Plan
 from prism_motor.cli import main
-from prism_motor.cli.campaign import CampaignOptions, _find, parse_duration
+from prism_motor.cli.campaign import CampaignOptions, find_campaign_of, parse_duration
 from prism_motor.runs.layout import LOCK
 
 
@@ -44,7 +44,7 @@ def test_settings_of_all_runs_can_be_given(tmp_path):
         "y": "",
     }
     options = CampaignOptions("smoke", override=("ppo.epochs=3", "envs=8"), out=tmp_path)
-    found, _ = _find(options, ())
+    found, _ = find_campaign_of(options, ())
     runs = Plan(found, tmp_path).reported({arm.name: {} for arm in found.arms})
     assert {(run.config.envs, run.config.ppo.epochs) for run in runs} == {(8, 3)}
     assert {run.config.ppo.steps for run in runs} == {8}  # the file's own stay

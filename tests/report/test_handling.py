@@ -318,7 +318,7 @@ def test_unequal_evaluations_are_named(tmp_path):
 
 def test_a_mix_of_lerobots_versions_is_named(tmp_path, monkeypatch):
     for name, seed, version in (("one", 1, "0.4.4"), ("two", 2, "0.6.1"), ("three", 3, "0.6.1")):
-        monkeypatch.setattr("prism_motor.runs.provenance._version", lambda _, v=version: v)
+        monkeypatch.setattr("prism_motor.runs.provenance.package_version", lambda _, v=version: v)
         write(tmp_path / name, seed=seed, rows=solved(4))
     (note,) = notes(tmp_path)
     assert note == (

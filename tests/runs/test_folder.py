@@ -215,8 +215,19 @@ def test_an_unwritable_place_is_explained(tmp_path):
         Run.create(tmp_path / "file" / "run", {})
 
 
+def test_a_run_that_goes_on_on_another_cpu_says_so(tmp_path, monkeypatch, capsys):
+    run = Run.create(tmp_path / "run", {})
+    run.save(1, {}, {})
+    run.load_intact()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("prism_motor.runs.folder.cpu_kind", lambda: "Pentium III")
+    run.load_intact()
+    assert "goes on here on Pentium III: not bit for bit" in capsys.readouterr().err
+
+
 def test_provenance_names_code_and_packages():
     provenance = collect_provenance()
+    assert provenance["machine"]["cpu"]
     assert provenance["packages"]["torch"] == version("torch")
     assert "prism" in provenance
     json.dumps(provenance)

@@ -162,17 +162,33 @@ def test_processes_that_diverge_together_leave_a_message_and_a_state_each(tmp_pa
         session.replay(path / "nonfinite" / "rank0" / step)
 
 
-@pytest.mark.slow
-def test_under_torchrun_the_first_process_says_what_all_find(tmp_path):
-    words = [word for word in TINY if word != "--processes"]
-    words.pop(words.index("--arm") - 1)  # its number
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    uneven = subprocess.run(
-        [*launcher, "--nproc-per-node", "2", *PRISM[1:], *words, "--envs", "9", "--out", tmp_path],
+def torchrun(*words):
+    """Run what TINY says in two processes of torchrun."""
+    own = [word for word in TINY if word != "--processes"]
+    own.pop(own.index("--arm") - 1)  # its number
+    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone")
+    return subprocess.run(
+        [*launcher, "--nproc-per-node", "2", *PRISM[1:], *own, *map(str, words)],
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.slow
+def test_a_run_of_torchrun_goes_on_exactly_without_it(tmp_path):
+    begun = torchrun("--updates", 2, "--out", tmp_path / "run")
+    assert begun.returncode == 0, begun.stderr
+    words = ("train", "--resume", tmp_path / "run", "--updates", 4, "--processes", 2)
+    assert prism(*words).returncode == 0
+    whole = prism(*TINY, "--updates", 4, "--out", tmp_path / "whole")
+    assert whole.returncode == 0, whole.stderr
+    assert_same_run(tmp_path / "run", tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_under_torchrun_the_first_process_says_what_all_find(tmp_path):
+    uneven = torchrun("--envs", 9, "--out", tmp_path)
     assert uneven.returncode != 0
     assert uneven.stderr.count("prism: error: 9 environments cannot be shared") == 1
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from prism_motor.campaigns.config import CampaignError
 from prism_motor.runs.layout import LOCK
@@ -19,8 +20,11 @@ if fcntl is None:  # Windows
         "macOS or WSL, or train the runs one by one with prism train."
     )
 
-_EXIT_MARK = "-- exit code "
-"""Start of the last line of a finished job's log."""
+_MARK = "-- "
+"""Start of a line that is not the job's own."""
+
+_EXIT_CODE = "exit code "
+"""How the last line of a finished job's log goes on."""
 
 _FINE = ("0", *(str(code) for number in (1, 2, 15) for code in (128 + number, -number)))
 """Exit codes of jobs that succeeded or were asked to stop: by hang-up, Ctrl-C or termination."""
@@ -58,13 +62,19 @@ def hold(folder: Path) -> Iterator[None]:
 def mark_end(log: Path, code: int) -> None:
     """Append the exit code to a job's log."""
     with log.open("a") as file:
-        file.write(f"{_EXIT_MARK}{code}\n")
+        note_in(file, f"{_EXIT_CODE}{code}")
+
+
+def note_in(log: IO[str], text: str) -> None:
+    """Append a line of the runner's to a job's log."""
+    log.write(f"{_MARK}{text}\n")
+    log.flush()
 
 
 def read_tail(log: Path, lines: int) -> list[str]:
-    """Return the last lines of a finished job's log."""
+    """Return the last lines of a finished job's log, without the exit code."""
     text = log.read_text(errors="replace").splitlines()
-    return [line for line in text if not line.startswith(_EXIT_MARK)][-lines:]
+    return [line for line in text if not line.startswith(_MARK + _EXIT_CODE)][-lines:]
 
 
 def has_failed(log: Path) -> bool:
@@ -73,4 +83,6 @@ def has_failed(log: Path) -> bool:
         last = log.read_text(errors="replace").splitlines()[-1:]
     except OSError:
         return False
-    return bool(last) and last[0].startswith(_EXIT_MARK) and last[0].split()[-1] not in _FINE
+    return (
+        bool(last) and last[0].startswith(_MARK + _EXIT_CODE) and last[0].split()[-1] not in _FINE
+    )

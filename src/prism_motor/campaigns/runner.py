@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import time
+import uuid
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -14,12 +14,15 @@ from typing import IO
 from prism_motor._checks import PrismError
 from prism_motor._console import count, duration
 from prism_motor._devices import resolve_device
-from prism_motor._processes import PARENT, Stopped, on_stop
+from prism_motor._processes import Stopped, on_stop
 from prism_motor._workers import describe_exit
 from prism_motor.campaigns.config import Campaign, CampaignError
 from prism_motor.campaigns.files import copy_run, find_equal, write_record
 from prism_motor.campaigns.ledger import Ledger, RunState
-from prism_motor.campaigns.locks import hold, is_locked, mark_end, read_tail
+from prism_motor.campaigns.locks import hold, is_locked, mark_end, note_in, read_tail
+from prism_motor.campaigns.places import Handle, Place
+from prism_motor.campaigns.places.local import LocalPlace
+from prism_motor.campaigns.places.node import Order
 from prism_motor.campaigns.status import Display
 from prism_motor.campaigns.work import PlannedRun, PlannedWork
 from prism_motor.runs.layout import EVALUATIONS, NONFINITE
@@ -28,36 +31,38 @@ from prism_motor.runs.locks import try_lock
 _GRACE = 60.0
 """Seconds that jobs have to save before they are killed."""
 
-# Jobs run in parallel, so each may use only one core.
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-
 
 @dataclass(frozen=True)
 class Job:
-    """A child process that works on one run."""
+    """A job that works on one run."""
 
     work: PlannedWork
     """The work it is doing."""
     step: str
     """``train`` or ``evaluate``."""
-    process: subprocess.Popen[bytes]
-    """The child process."""
+    handle: Handle
+    """The job where it runs."""
     began: float
     """Monotonic start time."""
 
     @classmethod
-    def start(cls, work: PlannedWork, step: str, log: IO[str]) -> Job:
-        """Start the next step of some work; the child inherits the log and the lock on it."""
-        command = work.start_command() if step == "train" else work.evaluate_command()
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=os.environ | _ONE_THREAD | {PARENT: str(os.getpid())},
-            start_new_session=True,  # Ctrl-C goes to the runner, which stops its children
+    def start(cls, work: PlannedWork, step: str, log: IO[str], place: Place) -> Job:
+        """Start the next step of some work."""
+        training = step == "train"
+        token = uuid.uuid4().hex if place.remote else ""
+        if token:
+            note_in(log, f"sent as {token}")
+        order = Order(
+            title=work.title,
+            run=work.path,
+            log=work.log,
+            begin=tuple(work.start_command() if training else work.evaluate_command()),
+            resume=tuple(work.resume_command() if training else work.evaluate_command()),
+            threads=work.threads,
+            device=work.device,
+            token=token,
         )
-        return cls(work, step, process, time.monotonic())
+        return cls(work, step, place.start(order, log), time.monotonic())
 
     def describe(self, state: RunState) -> str:
         """Describe its progress; ``state`` is the state at its start."""
@@ -68,8 +73,9 @@ class Job:
         return f"evaluation {min(len(files) + 1, state.evaluations)} of {state.evaluations}"
 
     def close(self) -> int:
-        """Record the end of the process in its log and return its exit code."""
-        code = self.process.wait()
+        """Record the end of the job in its log and return its exit code."""
+        code = self.handle.poll()
+        assert code is not None
         mark_end(self.work.log, code)
         return code
 
@@ -92,13 +98,14 @@ class Runner:
     """Runs a campaign in its folder.
 
     The log of a job is also its lock, held for as long as the child runs. If this process is
-    killed, its children save and end, and the next runner waits for that instead of starting a
-    second copy.
+    killed, its children save and end (those in a queue go on), and the next runner waits for that
+    instead of starting a second copy.
 
     Args:
         campaign: The campaign.
         folder: Its folder.
-        jobs: Number of parallel child processes, with one thread each.
+        jobs: Number of jobs at a time; default: what the place has.
+        place: Where they run; default: as child processes, with one thread each.
         until: Seconds after which no new job is started.
         reuse: Folders to copy runs from if their settings are exactly the same.
         poll: Seconds between checks on the children.
@@ -109,16 +116,18 @@ class Runner:
         campaign: Campaign,
         folder: Path,
         *,
-        jobs: int,
+        jobs: int | None = None,
+        place: Place | None = None,
         until: float | None = None,
         reuse: Sequence[Path] = (),
         poll: float = 0.5,
     ) -> None:
         self.campaign, self.folder, self.reuse = campaign, folder, reuse
-        self.slots, self.until, self.poll = jobs, until, poll
-        for place in reuse:
-            if not place.is_dir():
-                raise CampaignError(f"No such folder to reuse runs from: {place}.")
+        self.place: Place = place or LocalPlace()
+        self.jobs, self.until, self.poll = jobs, until, poll
+        for source in reuse:
+            if not source.is_dir():
+                raise CampaignError(f"No such folder to reuse runs from: {source}.")
         self.display = Display()
         self.running: list[Job] = []
         self.failed: dict[Path, str] = {}
@@ -129,9 +138,11 @@ class Runner:
     def run(self) -> Outcome:
         """Run until no more work can be done or the time is up."""
         self.began = time.monotonic()
-        with hold(self.folder), on_stop(self.signals.append):
+        with hold(self.folder), on_stop(self.signals.append), ExitStack() as connected:
             self.ledger = Ledger(self.campaign, self.folder)
             self._check_ready()
+            connected.enter_context(self.place)
+            self.slots = self.jobs or self.place.slots
             write_record(self.campaign, self.folder)
             self.ledger.write()
             self.display.event(
@@ -156,9 +167,9 @@ class Runner:
         first = {run.variant: run for run in reversed(left)}  # a suite is checked once
         for run in left:
             try:
-                for device in (run.config.device, *(one.device for one in run.protocols)):
-                    if device is not None:
-                        resolve_device(device)
+                devices = (run.config.device, *(one.device for one in run.protocols))
+                for device in () if self.place.remote else filter(None, devices):
+                    resolve_device(device)
                 if first[run.variant] is run:
                     self.campaign.domain.check_ready(run.config)
             except PrismError as error:
@@ -196,7 +207,7 @@ class Runner:
                 return False
             if self._copy_equal(work):
                 return True
-            self.running.append(Job.start(work, step, log))
+            self.running.append(Job.start(work, step, log, self.place))
         updates = self.ledger.state(work).updates
         what = f"{work.verb} from {work.unit} {updates}" if step == "train" else step
         self.display.event(f"{work.title}: {what}")
@@ -222,7 +233,7 @@ class Runner:
         return False
 
     def _end_jobs(self) -> None:
-        for job in [job for job in self.running if job.process.poll() is not None]:
+        for job in [job for job in self.running if job.handle.poll() is not None]:
             self.running.remove(job)
             self._end(job)
 
@@ -237,6 +248,8 @@ class Runner:
         if code == 0 and (state.step != job.step or further):
             verb = work.verb if job.step == "train" else job.step
             self.display.event(f"{work.title}: {verb} done in {took}")
+        elif self.place.remote and code == 128 + signal.SIGTERM:
+            self.display.event(f"{work.title}: stopped by the cluster after {took}; starts again")
         elif work.setting is not None and state.diverged:
             self.display.event(f"{work.title}: diverged after {took}, so this setting cannot win")
         else:
@@ -254,12 +267,12 @@ class Runner:
             return
         self.display.event("Stopping; the jobs are saving checkpoints ...")
         for job in self.running:
-            job.process.send_signal(self.signals[0] if self.signals else signal.SIGTERM)
+            job.handle.stop(self.signals[0] if self.signals else signal.SIGTERM)
         heard, deadline = len(self.signals), time.monotonic() + _GRACE
-        while any(job.process.poll() is None for job in self.running):
+        while any(job.handle.poll() is None for job in self.running):
             if signal.SIGINT in self.signals[heard:] or time.monotonic() > deadline:
                 for job in self.running:
-                    job.process.kill()
+                    job.handle.kill()
             time.sleep(0.1)
         for job in self.running:
             job.close()

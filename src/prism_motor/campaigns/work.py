@@ -87,6 +87,20 @@ class PlannedWork(ABC):
     def start_command(self) -> list[str]:
         """Return the command that starts or resumes the work."""
 
+    def resume_command(self) -> list[str]:
+        """Return the command that continues the work once its folder has begun."""
+        return self.start_command()
+
+    @property
+    def device(self) -> str:
+        """Device of its settings."""
+        return "cpu"
+
+    @property
+    def threads(self) -> int:
+        """Cores that it uses."""
+        return 1
+
     def evaluate_command(self) -> list[str]:
         """Return the command that runs the missing evaluations."""
         raise NotImplementedError(f"{self.title} is not evaluated.")
@@ -198,10 +212,24 @@ class PlannedRun(PlannedWork):
     def start_command(self) -> list[str]:
         """Return the command that starts or resumes training; write the settings it reads."""
         if self.has_begun:
-            return [*PRISM, "train", "--resume", str(self.path)]
+            return self.resume_command()
         self.plan_file.parent.mkdir(parents=True, exist_ok=True)
         write_json(self.plan_file, to_dict(self.config))
         return [*PRISM, "train", "--config", str(self.plan_file), "--out", str(self.path)]
+
+    def resume_command(self) -> list[str]:
+        """Return the command that resumes training."""
+        return [*PRISM, "train", "--resume", str(self.path)]
+
+    @property
+    def device(self) -> str:
+        """Device of its settings."""
+        return self.config.device
+
+    @property
+    def threads(self) -> int:
+        """Threads of its training or its evaluations, whichever has more."""
+        return max(self.config.threads, *(one.threads for one in self.protocols), 1)
 
     def evaluate_command(self) -> list[str]:
         """Return the command that runs what is missing of the first unfinished protocol."""

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional
 
 from prism_motor._checks import InputError, check_choice
 from prism_motor._console import available_cores, count
-from prism_motor._ranges import Checked, Threads
+from prism_motor._ranges import Checked, Threads, between
 from prism_motor.cli.flags import parse
 
 if TYPE_CHECKING:
@@ -50,7 +50,15 @@ class RunOptions(CampaignOptions):
     """How to run a campaign."""
 
     jobs: Threads | None = None
-    """Number of parallel jobs, with one thread each; default: the number of cores."""
+    """Number of jobs at a time; default: the cores of this machine, with one thread each, or the
+    CPUs of the Ray cluster, or 32 in Slurm's queue."""
+    on: str = "local"
+    """Where jobs run: local, ray (the cluster of this machine, else a new one), ray://HOST:PORT or
+    slurm. Other machines need the campaign's folder and the same versions."""
+    gpus: Annotated[float, between(0, 64)] | None = None
+    """GPUs per job with --on ray, fractions allowed, or slurm; default: 1 for jobs on cuda."""
+    slurm: tuple[str, ...] = ()
+    """Parameters of Slurm jobs as for sbatch: KEY=VALUE, e.g. partition=gpu time=240."""
     until: str | None = None
     """Start no new job after this time, e.g. 45m or 1h30m."""
     reuse: tuple[Path, ...] = ()
@@ -95,16 +103,24 @@ def campaign(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
 
 def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
     """Run what is missing of a campaign; interrupted runs continue, finished ones stay."""
+    from prism_motor.campaigns.places import choose_place
     from prism_motor.campaigns.runner import Runner
 
     seconds = None if options.until is None else parse_duration(options.until)
-    jobs = available_cores() if options.jobs is None else options.jobs
-    found, folder = _find(options, plugins)
-    runner = Runner(found, folder, jobs=jobs, until=seconds, reuse=options.reuse)
+    found, folder = find_campaign_of(options, plugins)
+    if options.on != "local":  # other machines start elsewhere
+        folder = folder.resolve()
+    place = choose_place(
+        options.on, folder, gpus=options.gpus, slurm=_read_parameters(options.slurm)
+    )
+    runner = Runner(
+        found, folder, jobs=options.jobs, place=place, until=seconds, reuse=options.reuse
+    )
+    again = f"prism campaign run {folder}{'' if options.on == 'local' else f' --on {options.on}'}"
     try:
         outcome = runner.run()
     except KeyboardInterrupt:
-        print(f"Stopped. Continue with: prism campaign run {folder}", file=sys.stderr)
+        print(f"Stopped. Continue with: {again}", file=sys.stderr)
         raise
     print(f"{outcome.done} of {outcome.total} runs done.")
     if outcome.done == outcome.total:
@@ -112,7 +128,7 @@ def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
         return
     for name, why in outcome.failures.items():
         print(f"{name}: {why}", file=sys.stderr)
-    print(f"Continue with: prism campaign run {folder}", file=sys.stderr)
+    print(f"Continue with: {again}", file=sys.stderr)
     if outcome.failures:
         sys.exit(1 if outcome.bug else 2)
 
@@ -121,7 +137,7 @@ def status(options: StatusOptions, plugins: Sequence[str] = ()) -> None:
     """Show the progress of a campaign: arms, seeds, evaluations, tuning, time left."""
     from prism_motor.campaigns.status import describe_status
 
-    found, folder = _find(options, plugins)
+    found, folder = find_campaign_of(options, plugins)
     print(describe_status(found, folder, options.jobs or available_cores()))
 
 
@@ -129,7 +145,7 @@ def report(options: ReportOptions, plugins: Sequence[str] = ()) -> None:
     """Write the page of a campaign: tables, curves, tuning, and what is still missing."""
     from prism_motor.campaigns.files import report_campaign
 
-    found, folder = _find(options, plugins)
+    found, folder = find_campaign_of(options, plugins)
     words = ["prism", "campaign", "report", str(folder)]
     words += ["--reference", options.reference] if options.reference else []
     made = report_campaign(found, folder, options.reference, command=shlex.join(words))
@@ -151,7 +167,8 @@ _COMMANDS = {
 }
 
 
-def _find(options: CampaignOptions, plugins: Sequence[str]) -> tuple[Campaign, Path]:
+def find_campaign_of(options: CampaignOptions, plugins: Sequence[str]) -> tuple[Campaign, Path]:
+    """Return the campaign that was asked for, and its folder."""
     from prism_motor.campaigns.files import find_campaign, read_overrides
     from prism_motor.runs.configs import flatten
 
@@ -167,6 +184,14 @@ def _find(options: CampaignOptions, plugins: Sequence[str]) -> tuple[Campaign, P
         found = replace(found, tuning=None)
         default = default.with_name(f"{default.name}-untuned")
     return found, options.out or folder or default
+
+
+def _read_parameters(words: Sequence[str]) -> dict[str, str]:
+    """Read ``KEY=VALUE`` words."""
+    for word in words:
+        if not re.fullmatch(r"[a-z][a-z_]*=.+", word):
+            raise InputError(f"--slurm takes KEY=VALUE, e.g. partition=gpu, got {word!r}.")
+    return {key: value for key, _, value in (word.partition("=") for word in words)}
 
 
 def parse_duration(text: str) -> float:

@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     "train": Command(_TRAIN, "Train a policy.", "train:train", raw=True),
     "eval": Command(_TRAIN, "Evaluate a trained policy.", "evaluate:evaluate", raw=True),
     "campaign": Command(_TRAIN, "Do many runs from one file.", "campaign:campaign", raw=True),
+    "estimate": Command(_TRAIN, "Hours and memory of a run.", "estimate:estimate", raw=True),
     "report": Command(_TRAIN, "Write a page about all runs in a folder.", "runs:report"),
     "archive": Command(_TRAIN, "Copy runs without weights, to check results.", "runs:archive"),
     "verify": Command(_TRAIN, "Check that runs are as they were written.", "runs:verify"),

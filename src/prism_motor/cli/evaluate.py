@@ -98,7 +98,20 @@ def evaluate(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
         f"\n{run}: {config.arm} on {domain.task_name(config)}, preset {config.preset}, training "
         f"seed {config.seed}, checkpoint {evaluations.step}\n"
     )
-    print(domain.evaluation_table(evaluations.found()))
+    table = domain.evaluation_table(evaluations.found())
+    print(table)
+    _track(run, table, evaluations.step)
+
+
+def _track(run: Path, table: str, step: int) -> None:
+    """Show a table where the training of the run was shown, if it was asked for."""
+    from prism_motor.runs import Run
+    from prism_motor.train.trackers import Trackers, read_memory
+
+    if read_memory(run):
+        trackers = Trackers(run, Run.open(run).config)
+        trackers.show_table("evaluation", table, step)
+        trackers.close()
 
 
 def _store(evaluations: Evaluations, file: Path) -> None:

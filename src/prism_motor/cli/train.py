@@ -19,6 +19,7 @@ from prism_motor._ranges import Checked, Count, Threads
 from prism_motor.cli.flags import parse, parse_together, peek, rename, take
 from prism_motor.domains import DOMAINS, Domain, domain_of
 from prism_motor.runs.layout import CONFIG
+from prism_motor.train.trackers import TrackerName, check_trackers
 
 HIDDEN = ("kind", "plugins")
 """Settings of a run that are not flags."""
@@ -46,6 +47,8 @@ class TrainOptions(Checked, section="--"):
     """Data-parallel processes on this machine (or use torchrun); they share each update."""
     video_every: Count | None = None
     """Record a video every this many updates, as RUN/videos/UPDATE.mp4."""
+    tracker: tuple[TrackerName, ...] | None = None
+    """Where metrics, settings, films and later evaluations are shown; default: tensorboard."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class ResumeOptions(Checked, section="--"):
     """Another device of the same kind, e.g. cuda:1; default: that of the run."""
     video_every: Count | None = None
     """Record a video every this many updates, as RUN/videos/UPDATE.mp4."""
+    tracker: tuple[TrackerName, ...] | None = None
+    """Where metrics, films and later evaluations are shown; default: where they were before."""
 
 
 def train(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
@@ -76,18 +81,27 @@ def train(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     if peek(words, "--resume") is not None:
         _resume(words, DOMAINS[named] if named else None)
         return
-    file = peek(words, "--config")
-    if file is None and named is None:
+    if peek(words, "--config") is None and named is None:
         print(_USAGE.format(domains=", ".join(DOMAINS)))
         sys.exit(0 if {"-h", "--help"} & set(words) else 2)
-    if file is not None:
-        domain, options, settings = _from_file(Path(file), words, named, plugins)
-    else:
-        assert named is not None
-        domain, options, settings = _from_preset(DOMAINS[named], words, plugins)
+    domain, options, settings = read_settings(arguments, plugins)
     name = check_name("run", domain.run_name(settings), also="+=", longest=200)
     out = options.out or Path("runs") / name
     _launch(domain, settings, out, options)
+
+
+def read_settings(
+    arguments: Sequence[str], plugins: Sequence[str] = ()
+) -> tuple[Domain, TrainOptions, Any]:
+    """Return the settings of a new run by the arguments of ``prism train``."""
+    words = list(arguments)
+    named = words.pop(0) if words and not words[0].startswith("-") else None
+    file = peek(words, "--config")
+    if file is not None:
+        return _from_file(Path(file), words, named, plugins)
+    if named is None:
+        raise InputError(f"Give a domain, {', '.join(DOMAINS)}, or --config FILE.")
+    return _from_preset(DOMAINS[named], words, plugins)
 
 
 def _from_preset(
@@ -231,10 +245,11 @@ def _launch(
 
     if options.video_every is not None and current_rank().is_main:
         domain.check_videos()
+    check_trackers(options.tracker or ())
     config = None if settings is None else to_dict(settings)
     again = options if isinstance(options, ResumeOptions) else None
     updates, device = (again.updates, again.device) if again else (None, None)
-    work = (config, path, updates, options.video_every, device)
+    work = (config, path, updates, options.video_every, device, options.tracker)
     if options.processes > 1:
         launch(options.processes, run_training, *work)
     else:
@@ -247,13 +262,15 @@ def run_training(
     updates: int | None,
     video_every: int | None,
     device: str | None = None,
+    tracker: Sequence[str] | None = None,
 ) -> None:
     """Train in this process: a new run or, without a config, resume the one at ``path``."""
     from prism_motor._console import Progress
-    from prism_motor.runs.layout import TENSORBOARD, VIDEOS
+    from prism_motor.runs.layout import VIDEOS
     from prism_motor.train import session
     from prism_motor.train.distributed import connect, current_rank, disconnect
-    from prism_motor.train.listeners import TensorBoard, TrainingProgress
+    from prism_motor.train.listeners import TrainingProgress
+    from prism_motor.train.trackers import Trackers
 
     rank = current_rank()
     with ExitStack() as owned:
@@ -281,10 +298,10 @@ def run_training(
         team = f"{count(rank.world_size, 'process', 'processes')} x "
         print(f"{path}: {domain.summary(trainer)}, {team}{count(trainer.config.threads, 'thread')}")
         # Train, telling all listeners about every row of metrics.
-        board = TensorBoard(run.path / TENSORBOARD, trainer.updates)
+        trackers = Trackers(run.path, run.config, tracker, trainer.updates)
         try:
             with Progress("", total, done=trainer.updates, unit="update") as progress:
-                listeners = [board, TrainingProgress(progress, trainer.describe)]
+                listeners = [trackers, TrainingProgress(progress, trainer.describe)]
                 if video_every is not None:
                     folder = run.path / VIDEOS
                     listener = domain.video_listener(trainer, folder, video_every, progress.say)
@@ -293,6 +310,9 @@ def run_training(
                 def report(row: dict[str, float]) -> None:
                     for listener in listeners:
                         listener(row)
+                    film = run.path / VIDEOS / f"{int(row['update']):08d}.mp4"
+                    if video_every is not None and film.exists():
+                        trackers.show_film(film, int(row["update"]))
 
                 session.train(run, trainer, total, report, rank)
         except KeyboardInterrupt:
@@ -305,7 +325,7 @@ def run_training(
             )
             raise
         finally:
-            board.close()
+            trackers.close()
         finished = domain.finish(run)
         took = duration(trainer.seconds)
         print(f"Done: {count(trainer.updates, 'update')} in {took}. {finished}".rstrip())

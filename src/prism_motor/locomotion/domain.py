@@ -14,7 +14,7 @@ from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation, W
 from prism_motor.locomotion.evaluation import WalkingEpisode
 from prism_motor.locomotion.presets import arm_names, make_config, preset_names
 from prism_motor.locomotion.reporting import MEASURES, WalkingReport
-from prism_motor.protocols import Evaluator, Key, Trainer
+from prism_motor.protocols import Evaluator, Key, Stretch, Trainer
 from prism_motor.runs import to_dict
 from prism_motor.sim.engines import resolve_engine
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _EVALUATION_COST = 0.4
 """Cost of an evaluation's control step, relative to one of training."""
+
+_MEASURED_ENVS = 256
+"""Most environments by which the speed of a run is measured."""
 
 
 class LocomotionDomain(Domain):
@@ -98,6 +101,17 @@ class LocomotionDomain(Domain):
         """Estimate from the number of control steps, which cost less than in training."""
         steps = evaluation.envs * evaluation.episodes * config.task.episode_steps
         return _EVALUATION_COST * steps * update / config.samples_per_update
+
+    def size(self, config: LocomotionConfig) -> tuple[int, int]:
+        """Return control steps and physics steps of all environments."""
+        samples = config.updates * config.samples_per_update
+        return samples, samples * config.task.simulation.substeps
+
+    def stretches(self, config: LocomotionConfig) -> list[Stretch]:
+        """Measure by fewer environments: everything in an update is proportional to them."""
+        envs = min(config.envs, _MEASURED_ENVS)
+        scale = config.envs / envs
+        return [Stretch(replace(config, envs=envs), config.updates, scale, scale)]
 
     def summary(self, trainer: Trainer) -> str:
         """Describe what is trained, with how many environments."""

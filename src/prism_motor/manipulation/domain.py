@@ -194,6 +194,17 @@ class ManipulationDomain(Domain):
             raise InputError("manipulation trains in a single process; remove --processes.")
         return HandlingTrainer(config, load_for(config))
 
+    def size(self, config: ManipulationConfig) -> tuple[int, int]:
+        """Return the samples of all batches; they come from demonstrations."""
+        return config.updates * config.batch, 0
+
+    def rehearse(self, config: ManipulationConfig) -> Trainer:
+        """Make a trainer on made-up demonstrations, which the real ones need not precede."""
+        from prism_motor.manipulation.demonstrations.made_up import make_up
+        from prism_motor.manipulation.trainer import HandlingTrainer
+
+        return HandlingTrainer(config, make_up(config))
+
     def finish(self, run: Run) -> str:
         """Write the policy for LeRobot's commands."""
         from prism_motor.manipulation.policy import export_policy

@@ -35,7 +35,7 @@ from prism_motor.runs.layout import (
     RunError,
 )
 from prism_motor.runs.locks import Lock
-from prism_motor.runs.provenance import collect_provenance
+from prism_motor.runs.provenance import collect_provenance, cpu_kind
 from prism_motor.runs.seals import find_changed, seal_data, seal_files
 from prism_motor.runs.shipped import is_shipped, resolve
 from prism_motor.runs.verification import verify
@@ -195,11 +195,26 @@ class Run:
                 note(f"{why} Resuming from checkpoint {step} instead of {newer}.")
             if PROVENANCE in find_changed(self.path, checkpoint.run):
                 note(f"{self.path / PROVENANCE} is missing or has changed.")
+            else:
+                self._note_other_cpu()
             return checkpoint
         raise RunError(
             f"{self.path} has no intact checkpoint to resume from. {' '.join(damaged.values())} "
             f"Start a new run with the same settings: prism train --config {self.config_file}"
         )
+
+    def _note_other_cpu(self) -> None:
+        """Say so if the run began on another kind of CPU, which may round differently."""
+        try:
+            made = json.loads((self.path / PROVENANCE).read_text(encoding="utf-8"))
+            then, now = made["machine"]["cpu"], cpu_kind()
+        except (OSError, ValueError, KeyError, TypeError):  # older runs do not say
+            return
+        if then != now:
+            note(
+                f"{self.path} began on {then} and goes on here on {now}: not bit for bit, as it "
+                "would on the same kind of CPU."
+            )
 
     def rewind(self, checkpoint: Checkpoint) -> None:
         """Return to a checkpoint before training resumes: drop later rows and checkpoints."""

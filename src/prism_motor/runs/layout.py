@@ -15,6 +15,7 @@
         evaluations/          one JSON file per evaluation
         replay/               rows of a replay buffer, in files that checkpoints refer to
         prompts.safetensors   some states of that buffer, from which rewards make prompts
+        trackers.json         which experiment trackers show the run
         tensorboard/, videos/, traces/, analysis/, export/, pretrained/
 """
 
@@ -35,6 +36,8 @@ LAST = "last"
 NONFINITE = "nonfinite"
 EVALUATIONS = "evaluations"
 TENSORBOARD = "tensorboard"
+TRACKERS = "trackers.json"
+"""Which experiment trackers show a run, and what a resumed session needs to go on with them."""
 VIDEOS = "videos"
 TRACES = "traces"
 ANALYSIS = "analysis"

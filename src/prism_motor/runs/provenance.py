@@ -24,9 +24,31 @@ def collect_provenance() -> dict[str, Any]:
         "commit": _git("rev-parse", "HEAD"),
         "uncommitted_changes": bool(_git("status", "--porcelain", "--", str(_source()))),
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in _PACKAGES},
-        "machine": {"system": platform.system(), "processor": platform.machine()},
+        "packages": {name: package_version(name) for name in _PACKAGES},
+        "machine": {
+            "system": platform.system(),
+            "processor": platform.machine(),
+            "cpu": cpu_kind(),
+        },
     }
+
+
+def cpu_kind() -> str:
+    """Return the model of this machine's CPU; others may round differently."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:  # not Linux
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    return names[0] if names else platform.machine()
+
+
+def package_version(package: str) -> str | None:
+    """Return the version of an installed package."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _source() -> Path:
@@ -46,10 +68,3 @@ def _git(*arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip()
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None

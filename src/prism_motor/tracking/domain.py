@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor._console import count
 from prism_motor.domains import Domain
-from prism_motor.protocols import Evaluator, Key, Trainer
+from prism_motor.protocols import Evaluator, Key, Stretch, Trainer
 from prism_motor.runs import to_dict
 from prism_motor.runs.layout import PROMPTS, VIDEOS
 from prism_motor.sim.engines import resolve_engine
@@ -116,6 +117,32 @@ class TrackingDomain(Domain):
         from prism_motor.tracking.trainer import TrackingTrainer
 
         return TrackingTrainer(config, rank)
+
+    def size(self, config: TrackingConfig) -> tuple[int, int]:
+        """Return control steps and physics steps of all environments."""
+        samples = config.samples_at(config.updates)
+        return samples, samples * config.task.substeps
+
+    def stretches(self, config: TrackingConfig) -> list[Stretch]:
+        """Measure the warm start by an update without what precedes it, the rest by few sweeps."""
+        warm, learner = config.warm_start, config.learner
+        sweeps = min(learner.sweeps, max(1, math.ceil(1 / learner.gradient_steps)))
+        small = replace(
+            config,
+            warm_start=replace(warm, updates=0),
+            anchor=replace(config.anchor, weight=0.0, final=0.0),
+            learner=replace(learner, sweeps=sweeps, warmup_steps=0, actor_delay=0),
+            prioritise_every=0,
+        )
+        rest = Stretch(small, config.updates - warm.updates, learner.sweeps / sweeps)
+        if not warm.updates:
+            return [rest]
+        begun = replace(warm, tumbling_steps=1, spreading_steps=1, cloning_steps=1)
+        return [Stretch(replace(config, warm_start=begun), warm.updates), rest]
+
+    def reserved(self, trainer: Trainer) -> int:
+        """Return the size of the replay buffer, which fills in the course of training."""
+        return trainer.replay.bytes  # type: ignore[attr-defined]
 
     def finish(self, run: Run) -> str:
         """Keep some states, so that the policy can be prompted without its replay buffer."""

@@ -1,0 +1,62 @@
+"""Slurm's place, with the executor of submitit that needs no Slurm."""
+
+import subprocess
+import threading
+
+import pytest
+
+from prism_motor._checks import InputError
+from prism_motor.campaigns.runner import Runner
+from prism_motor.runs import Run
+
+from .conftest import assert_same_weights, campaign, have_begun, plan, train, wait_for
+
+pytest.importorskip("submitit", reason="submitit is not installed")
+
+from prism_motor.campaigns.places.slurm import SlurmPlace
+
+LONG = 200
+"""Updates that take long enough to be interrupted."""
+
+
+def test_a_machine_without_slurm_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(InputError, match=r"--on slurm cannot be used here: .*srun"):
+        SlurmPlace(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_preempted_job_is_requeued_and_ends_with_the_same_weights(tmp_path):
+    arms = [{"name": "mlp"}]
+    overrides = {**campaign().overrides, "checkpoint_every": 1000}
+    changes = {"updates": LONG, "seeds": [1], "arms": arms, "overrides": overrides}
+    made = campaign(**changes)
+    (run,) = plan(tmp_path / "cut", **changes)
+    place = SlurmPlace(tmp_path / "cut", cluster="local")
+    jobs = []
+    submit = place.executor.submit
+    place.executor.submit = lambda task: jobs.append(submit(task)) or jobs[-1]
+    runner = Runner(made, tmp_path / "cut", jobs=1, place=place, poll=0.1)
+    outcomes = []
+    thread = threading.Thread(target=lambda: outcomes.append(runner.run()))
+    thread.start()
+    wait_for(lambda: have_begun([run], 15))
+    preempt(jobs[0])
+    thread.join(600)
+    assert (outcomes[0].done, outcomes[0].failures) == (1, {})
+    text = run.log.read_text()
+    assert "Interrupted after" in text
+    assert text.count("-- on ") == 3  # preempted, resumed, evaluated
+    assert len(jobs) == 2  # the first one was queued again, not submitted again
+    (whole,) = plan(tmp_path / "whole", **changes)
+    train(whole)
+    assert_same_weights(run.path, whole.path)
+    assert [row["update"] for row in Run.open(run.path).metrics()] == [*range(1, LONG + 1)]
+
+
+def preempt(job):
+    """Send what Slurm sends before it takes a machine away, to the task itself."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", job.job_id], capture_output=True, text=True, check=True
+    )
+    subprocess.run(["kill", "-USR2", *listed.stdout.split()], check=True)
