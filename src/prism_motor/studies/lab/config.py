@@ -32,16 +32,16 @@ class LabConfig(Checked, section="lab"):
     tuning_seeds: Annotated[int, between(1, 99)] = 2
     """Number of tuning seeds: 901, 902, ..., which are never reported."""
     learning_rates: Annotated[tuple[float, ...], above(0, 100), length(1, 100)] = (
-        2.5e-3,
         5e-3,
         1e-2,
         2e-2,
         4e-2,
+        8e-2,
     )
     """Peak learning rates, the only setting that is tuned; the same for every arm."""
     updates: Count = 1000
     """Training updates."""
-    batch: Annotated[int, between(1, 1_000_000)] = 256
+    batch: Annotated[int, between(1, 1_000_000)] = 128
     """Rows per update."""
     held_out: Annotated[int, between(10, 1_000_000)] = 4000
     """Rows of each of the validation, test and extrapolation parts."""
