@@ -14,7 +14,7 @@ from prism_motor.studies.fitting import (
     learning_rate_factor,
     train_together,
 )
-from prism_motor.studies.networks import StudyArm
+from prism_motor.studies.networks import LAYERS, StudyArm
 
 PRISM = StudyArm("prism", "PRISM", "gated", gate_init=0.5)
 
@@ -26,9 +26,13 @@ def data(seed, rows=70):
     return Standardised(Splits(part, part, part, part))
 
 
-def network(seed):
+def made(arm, seed):
     torch.manual_seed(seed)
-    return PRISM.make(3, 2, 600)
+    return arm.build(3, 2, 9, 8)
+
+
+def network(seed):
+    return made(PRISM, seed)
 
 
 def parameters(module):
@@ -51,10 +55,12 @@ def trained_by_torch(net, found, seed, rate, updates=12, batch=32):
     return parameters(net)
 
 
-def test_training_together_is_torchs_adam_for_each_network_data_order_and_rate():
-    shared = data(1)
+@pytest.mark.parametrize("interaction", [None, *LAYERS])
+def test_training_together_is_torchs_adam_for_each_network_data_order_and_rate(interaction):
+    degree = 1 if interaction == "linear" else 3
+    arm, shared = StudyArm("arm", "arm", interaction, degree, position="both"), data(1)
     chosen = [(shared, 1, 1e-2), (shared, 1, 4e-2), (data(2), 5, 1e-2)]
-    networks = [network(seed) for _, seed, _ in chosen]
+    networks = [made(arm, seed) for _, seed, _ in chosen]
     expected = [
         trained_by_torch(copy.deepcopy(net), *rest)
         for net, rest in zip(networks, chosen, strict=True)

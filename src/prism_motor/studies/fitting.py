@@ -1,20 +1,20 @@
 """Supervised fits of studies: standardised data, several networks trained at once, their errors.
 
-Networks of one shape that differ in seed, learning rate or data are trained as one program
-(``torch.vmap``): small matrices leave a core idle, many of them do not.
+Networks of one shape that differ in seed, learning rate or data are trained together
+(:mod:`prism_motor.studies.stacked`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
+
+from prism_motor.studies.stacked import StackedNetworks
 
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 """Adam's constants, as in ``torch.optim.Adam``."""
@@ -70,7 +70,7 @@ class Standardised:
 class Member:
     """One of several networks that are trained together."""
 
-    network: nn.Module
+    network: nn.Sequential
     """The network, which training changes."""
     data: Standardised
     """Its data; all members have as many training rows."""
@@ -104,46 +104,29 @@ def train_together(
     x, y, offsets = _join([member.data for member in members])
     rows = _batches([member.seed for member in members], len(members[0].data.train[0]), batch)
     weight = torch.full((y.shape[1],), 1 / y.shape[1]) if weight is None else weight
-    state = _State([member.network for member in members], gate_rate)
+    networks = StackedNetworks([member.network for member in members])
+    adam = _Adam(networks, gate_rate)
     rates = torch.tensor([[member.learning_rate] for member in members])
     for update in range(updates):
         at = next(rows) + offsets
-        error = (state(x[at]) - y[at]).square().mean(1)
-        state.step((error * weight).sum(), rates * learning_rate_factor(update, updates))
+        error = (networks(x[at]) - y[at]).square().mean(1)
+        adam.step((error * weight).sum(), rates * learning_rate_factor(update, updates))
         if marks and update + 1 in marks:
-            state.write_back()
+            networks.write_back()
             marks[update + 1]()
-    state.write_back()
+    networks.write_back()
 
 
-class _State:
-    """The parameters of several networks as one tensor (members, parameters), and Adam's."""
+class _Adam:
+    """Adam on the parameters of several networks, with a learning rate for each."""
 
-    def __init__(self, networks: Sequence[nn.Module], gate_rate: float) -> None:
-        self._networks = networks
-        stacked, _ = stack_module_state(list(networks))
-        self._shapes = {name: value.shape for name, value in stacked.items()}
-        self._sizes = [value[0].numel() for value in stacked.values()]
-        self._flat = torch.cat([value.detach().flatten(1) for value in stacked.values()], 1)
-        self._flat.requires_grad_()
+    def __init__(self, networks: StackedNetworks, gate_rate: float) -> None:
+        self._flat, self._factor = networks.flat, networks.per_parameter("gate", gate_rate)
         self._mean, self._square = (torch.zeros_like(self._flat) for _ in range(2))
-        factors = [gate_rate if name.split(".")[-1] == "gate" else 1.0 for name in stacked]
-        self._factor = torch.tensor(factors).repeat_interleave(torch.tensor(self._sizes))
         self._count = 0
-        base = networks[0]
-        self._call = vmap(lambda values, x: functional_call(base, values, (x,)))
-
-    def _parameters(self) -> dict[str, Tensor]:
-        parts = self._flat.split(self._sizes, dim=1)
-        named = zip(self._shapes.items(), parts, strict=True)
-        return {name: part.view(shape) for (name, shape), part in named}
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map (members, rows, inputs) to (members, rows, outputs)."""
-        return self._call(self._parameters(), x)
 
     def step(self, loss: Tensor, rates: Tensor) -> None:
-        """Do one update of Adam with a learning rate per member: (members, 1)."""
+        """Do one update with a learning rate per network: (networks, 1)."""
         (gradient,) = torch.autograd.grad(loss, self._flat)
         self._count += 1
         with torch.no_grad():
@@ -152,13 +135,6 @@ class _State:
             mean_bias, square_bias = (1 - beta**self._count for beta in _BETAS)
             scale = self._square.sqrt().div_(math.sqrt(square_bias)).add_(_EPSILON)
             self._flat.sub_((self._mean / scale).mul_(rates / mean_bias * self._factor))
-
-    @torch.no_grad()
-    def write_back(self) -> None:
-        """Give the networks their present parameters."""
-        for name, values in self._parameters().items():
-            for network, value in zip(self._networks, values, strict=True):
-                network.get_parameter(name).copy_(value)
 
 
 def _join(data: Sequence[Standardised]) -> tuple[Tensor, Tensor, Tensor]:
@@ -169,7 +145,7 @@ def _join(data: Sequence[Standardised]) -> tuple[Tensor, Tensor, Tensor]:
     return x, y, torch.tensor([[rows * distinct.index(one)] for one in data])
 
 
-def _batches(seeds: Sequence[int], rows: int, batch: int) -> Any:
+def _batches(seeds: Sequence[int], rows: int, batch: int) -> Iterator[Tensor]:
     """Yield the rows of each update, (members, batch), a new order in every pass."""
     shufflers = [torch.Generator().manual_seed(seed) for seed in seeds]
     while True:

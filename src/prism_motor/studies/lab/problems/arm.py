@@ -13,12 +13,10 @@ from prism_motor.studies.physics.config import PhysicsConfig
 from prism_motor.studies.physics.dataset import make_dataset
 from prism_motor.studies.physics.robot import (
     JOINTS,
-    LANDMARKS,
     TARGETS,
     Data,
     Model,
     PhysicsTarget,
-    contact_force,
     engine,
     load_arm,
     measure,
@@ -32,15 +30,20 @@ _SIGNALS = "positions, velocities and torques of four joints"
 
 
 def slip_power(model: Model, data: Data) -> float:
-    """Return the power of friction at the hand: horizontal force times the tip's velocity, W."""
-    if data.ncon == 0:
-        return 0.0
-    jacobian = np.empty((3, model.nv))
-    engine().mj_jacSite(model, data, jacobian, None, data.site(LANDMARKS[-1]).id)
-    return float(contact_force(model, data)[:2] @ (jacobian @ data.qvel)[:2])
+    """Return the power that friction takes from the hand, -F_t . v_t where it touches, in W."""
+    mujoco = engine()
+    wrench, jacobian, lost = np.empty(6), np.empty((3, model.nv)), 0.0
+    for i in range(data.ncon):
+        contact = data.contact[i]
+        mujoco.mj_contactForce(model, data, i, wrench)
+        mujoco.mj_jac(model, data, jacobian, None, contact.pos, model.body("hand").id)
+        # In the contact's frame: along the normal, then along the surface.
+        velocity = contact.frame.reshape(3, 3) @ jacobian @ data.qvel
+        lost -= float(wrench[1:3] @ velocity[1:3])
+    return lost
 
 
-_SLIP = PhysicsTarget("slip", "Slip power of the hand", "F_t · v_t", slip_power)
+_SLIP = PhysicsTarget("slip", "Slip power of the hand", "−F_t · v_t", slip_power)
 
 
 @lru_cache(maxsize=12)  # several problems share the episodes of a seed
