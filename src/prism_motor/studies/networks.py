@@ -50,7 +50,7 @@ class StudyArm:
     budget_scale: float = 1.0
     """Parameters relative to the common budget."""
     backbone_only: bool = False
-    """Whether there is no front layer; such a network is smaller than the budget."""
+    """Whether there is no front layer; such a network has the head's size, not the budget's."""
 
     def make(
         self, inputs: int, outputs: int, budget: int, head: int | None = None

@@ -18,9 +18,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from prism_motor._checks import InputError, PrismError
+from prism_motor._checks import PrismError
 from prism_motor.runs import collect_provenance
 from prism_motor.runs.atomic import write_json, write_text
+from prism_motor.runs.layout import LOCK
 from prism_motor.runs.locks import Lock
 from prism_motor.runs.records import portable
 from prism_motor.studies.lab.cells import CellKey, CellResult, LabFit
@@ -52,11 +53,6 @@ class LabRecords:
         self.cells: dict[CellKey, CellResult] = {}
         self.structures: dict[str, Structure] = {}
         self._read(mend=config is not None)
-
-    @property
-    def lock(self) -> Lock:
-        """Ownership of the folder, for those who write."""
-        return Lock(self.folder / ".lock", f"{self.folder} is in use by {{owner}}.")
 
     def cell(self, key: CellKey) -> CellResult:
         """Return what is known about a cell."""
@@ -111,8 +107,6 @@ class LabRecords:
         if not file.is_file():
             if config is None:
                 raise LabError(f"{self.folder} holds no laboratory. Make one: prism lab run FOLDER")
-            if self.folder.is_dir() and any(self.folder.iterdir()):
-                raise LabError(f"{self.folder} holds something else. Give a new folder.")
             provenance = portable(collect_provenance())
             about = {"schema": SCHEMA, "provenance": provenance, "config": asdict(config)}
             write_json(file, about)
@@ -188,8 +182,12 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def check_out(folder: Path) -> Path:
-    """Return a folder that results can be written to; raise before any work if it is a file."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; give a folder.")
-    return folder
+def own_folder(folder: Path) -> Lock:
+    """Return the ownership of a laboratory's folder, which is created if it is new."""
+    if folder.exists() and not (folder / _SETTINGS).is_file():
+        if not folder.is_dir():
+            raise LabError(f"{folder} is a file; give a folder.")
+        if any(one.name != LOCK for one in folder.iterdir()):
+            raise LabError(f"{folder} holds something else. Give a new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    return Lock(folder / LOCK, f"{folder} is in use by {{owner}}. Wait until it has finished.")

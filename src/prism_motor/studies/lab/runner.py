@@ -20,7 +20,7 @@ from prism_motor.studies.lab.cells import (
 )
 from prism_motor.studies.lab.config import FIRST_CONFIRMED, LabConfig
 from prism_motor.studies.lab.problems import PROBLEMS, choose_problems
-from prism_motor.studies.lab.records import LabError, LabRecords, check_out
+from prism_motor.studies.lab.records import LabError, LabRecords, own_folder
 
 
 def plan_cells(config: LabConfig) -> list[CellKey]:
@@ -43,10 +43,9 @@ def run_lab(folder: Path, config: LabConfig, plugins: Sequence[str] = ()) -> Lab
         plugins: Modules that register problems, for the workers.
     """
     keys = plan_cells(config)
-    check_out(folder)
     _check_sizes(keys)
-    records = LabRecords(folder, config)
-    with records.lock:
+    with own_folder(folder):
+        records = LabRecords(folder, config)
         _measure_structures(records, config, plugins)
         _work(records, config, keys, tuple(config.reported), "cells", plugins)
     return records
@@ -67,16 +66,15 @@ def confirm_lab(
     """
     config = replace(LabRecords(folder).config(), jobs=jobs)
     chosen = replace(config, arms=tuple(arms) or config.arms)
-    keys = plan_cells(chosen)
-    records = LabRecords(folder, config)
-    reported = tuple(config.reported)
-    if missing := [k for k in keys if not is_finished(records.cell(k), config, reported)]:
-        raise LabError(
-            f"{len(missing)} cells of {folder} are not finished, the first of them {missing[0]}. "
-            f"Finish them first: prism lab run {folder}"
-        )
+    keys, reported = plan_cells(chosen), tuple(config.reported)
     seeds = tuple(range(FIRST_CONFIRMED, FIRST_CONFIRMED + config.seeds))
-    with records.lock:
+    with own_folder(folder):
+        records = LabRecords(folder, config)
+        if missing := [k for k in keys if not is_finished(records.cell(k), config, reported)]:
+            raise LabError(
+                f"{len(missing)} cells of {folder} are not finished, the first of them "
+                f"{missing[0]}. Finish them first: prism lab run {folder}"
+            )
         records.begin_confirmation({"cells": [asdict(key) for key in keys], "seeds": list(seeds)})
         _work(records, config, keys, seeds, "confirmation", plugins)
         records.finish_confirmation()

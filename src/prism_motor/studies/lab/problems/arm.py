@@ -78,7 +78,7 @@ def _slip(request: DataRequest) -> Splits:
     parts = (found.train, found.validation, found.test, found.extrapolation)
     return Splits(
         *(
-            Split(part.inputs, measure(model, *np.split(part.inputs, 3, axis=1), (_SLIP,)))
+            Split(part.inputs, measure(model, *np.split(part.inputs, 3, axis=1), targets=(_SLIP,)))
             for part in parts
         )
     )
