@@ -15,6 +15,7 @@ from prism_motor._checks import PrismError
 from prism_motor.studies.lab import runner
 from prism_motor.studies.lab.cells import CellJob, CellKey, CellResult, CellRunner, LabFit
 from prism_motor.studies.lab.records import LabRecords, own_folder
+from prism_motor.studies.lab.report import report_lab
 from prism_motor.studies.lab.runner import confirm_lab, plan_cells, run_lab
 
 from .conftest import TINY
@@ -169,6 +170,9 @@ def test_confirmation_has_fresh_seeds_and_happens_once(copy):
         assert {fit.learning_rate for fit in confirming} == {cell.rate(TINY)}
     with pytest.raises(PrismError, match=r"was confirmed on .* confirms nothing"):
         confirm_lab(copy)
+    with pytest.raises(PrismError, match="its settings are final"):
+        run_lab(copy, replace(TINY, tuning_seeds=2))
+    assert "done once, finished on" in report_lab(copy).page.read_text()
 
 
 def test_only_a_finished_laboratory_is_confirmed_and_only_the_begun_confirmation_goes_on(copy):

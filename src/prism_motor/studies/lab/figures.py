@@ -35,6 +35,10 @@ def draw_map(summary: LabSummary, setting: Setting) -> Figure:
     axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
     for axis, arm in zip(axes.flat, arms, strict=False):
         axis.set_title(arm.label, fontsize=9)
+        axis.tick_params(axis="y", length=0)
+        axis.tick_params(axis="x", labelbottom=True)
+        axis.axvline(1, color=INK, lw=0.8, zorder=1)
+        axis.grid(axis="x", color=PALE, lw=0.6, zorder=0)
         for place, problem in enumerate(problems):
             row = summary.row(problem, arm, setting)
             if row is not None:
@@ -51,10 +55,6 @@ def draw_map(summary: LabSummary, setting: Setting) -> Figure:
     axes[0, 0].set_xlim(1 / _REACH, _REACH)
     ticks = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
     axes[0, 0].set_xticks(ticks, ["⅛", "¼", "½", "1", "2", "4", "8"])
-    for axis in axes.flat:
-        axis.tick_params(axis="y", length=0)
-        axis.axvline(1, color=INK, lw=0.8, zorder=1)
-        axis.grid(axis="x", color=PALE, lw=0.6, zorder=0)
     figure.supxlabel(
         f"test error relative to the MLP of equal size ({setting}, {len(summary.seeds)} seeds, "
         "95 % intervals)",

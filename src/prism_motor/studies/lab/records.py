@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -98,9 +98,7 @@ class LabRecords:
 
     def config(self) -> LabConfig:
         """Return the settings with which the folder was last run."""
-        stored = dict(self.about["config"])
-        lists = {name: tuple(v) for name, v in stored.items() if isinstance(v, list)}
-        return LabConfig(**{**stored, **lists})
+        return _stored_config(self.about)
 
     def _open(self, config: LabConfig | None) -> dict[str, Any]:
         file = self.folder / _SETTINGS
@@ -132,6 +130,12 @@ class LabRecords:
                     f"{self.folder} has cells with {name} = {stored}, not {getattr(config, name)}. "
                     "Use that value, or give a new folder."
                 )
+        if self.confirmation() and replace(config, jobs=1) != replace(
+            _stored_config(about), jobs=1
+        ):
+            raise LabError(
+                f"{self.folder} has a confirmation, so its settings are final. Give a new folder."
+            )
         before, now = about["provenance"]["packages"], collect_provenance()["packages"]
         for name in ("torch", "numpy", "mujoco"):
             if before[name] != now[name]:
@@ -172,6 +176,12 @@ class LabRecords:
             file.write(json.dumps(row, allow_nan=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _stored_config(about: dict[str, Any]) -> LabConfig:
+    stored = dict(about["config"])
+    lists = {name: tuple(v) for name, v in stored.items() if isinstance(v, list)}
+    return LabConfig(**{**stored, **lists})
 
 
 def _describe(plan: dict[str, Any]) -> str:

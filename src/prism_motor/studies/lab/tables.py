@@ -131,7 +131,7 @@ def map_table(summary: LabSummary, setting: Setting, part: str) -> LabTable:
             cells.append(LabCell("") if row is None else _map_cell(row, part))
         rows.append(cells)
     title = "Held-out test data" if part == "test" else "Inputs beyond the range of training"
-    columns = ["Problem", "multi­plicativity", f"{REFERENCE.label}, %"]
+    columns = ["Problem", "multiplicativity", f"{REFERENCE.label}, %"]
     return LabTable(title, [*columns, *(arm.label for arm in arms)], rows)
 
 
