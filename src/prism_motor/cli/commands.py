@@ -63,6 +63,7 @@ COMMANDS: dict[str, Command] = {
     "libero": Command(_ROBOT, "Set up LIBERO on this machine.", "libero:libero", raw=True),
     "so101": Command(_ROBOT, "Emulate an SO-101 for LeRobot.", "so101:so101", raw=True),
     "physics": Command(_LOOK, "Learn physics from first-order signals.", "showcase:physics"),
+    "lab": Command(_LOOK, "Find out on small problems when products pay.", "lab:lab", raw=True),
     "info": Command(_ABOUT, "Print versions and devices, for bug reports.", "about:info"),
     "doctor": Command(_ABOUT, "Check the gpu engine on this machine.", "doctor:doctor"),
     "params": Command(_ABOUT, "Compare parameter counts with the paper's.", "about:params"),

@@ -55,7 +55,7 @@ def judge_label(judged: dict[str, Any]) -> Label:
     if judged["success"]:
         return Label("success", by="robot")
     codes = {name: code for code, name in FAILURES.items()}
-    return Label("failure", by="robot", code=codes.get(judged.get("failure")))
+    return Label("failure", by="robot", code=codes.get(judged.get("failure", "")))
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,20 @@ import torch
 from torch import nn
 
 from prism_motor.nn import INTERACTIONS, PolynomialLayer, count_parameters
+from prism_motor.studies.fitting import (
+    Standardised,
+    learning_rate_factor,
+    overall,
+    unexplained,
+)
 from prism_motor.studies.physics.config import QUICK, PhysicsConfig
-from prism_motor.studies.physics.robot import TARGETS
+from prism_motor.studies.physics.robot import TARGETS, target_columns
 from prism_motor.studies.physics.training import (
     ARMS,
     FitJob,
-    Standardised,
     choose_arms,
     fit,
-    learning_rate_factor,
-    overall,
     pair_strength,
-    unexplained,
 )
 
 from .conftest import TINY
@@ -82,7 +84,7 @@ def test_inputs_and_targets_are_standardised_on_the_training_part(data, tiny_dat
 
 
 def test_unexplained_share_of_known_predictors(data):
-    x, y = data.test
+    (x, y), columns = data.test, target_columns()
 
     class Constant(nn.Module):
         def forward(self, x):
@@ -92,8 +94,10 @@ def test_unexplained_share_of_known_predictors(data):
         def forward(self, x):
             return y
 
-    assert unexplained(Constant(), x, y) == pytest.approx({t.name: 1.0 for t in TARGETS}, rel=1e-4)
-    assert unexplained(Perfect(), x, y) == {t.name: 0.0 for t in TARGETS}
+    assert unexplained(Constant(), x, y, columns) == pytest.approx(
+        {t.name: 1.0 for t in TARGETS}, rel=1e-4
+    )
+    assert unexplained(Perfect(), x, y, columns) == {t.name: 0.0 for t in TARGETS}
 
 
 def test_divergence_is_reported_not_hidden(data):
@@ -101,7 +105,7 @@ def test_divergence_is_reported_not_hidden(data):
         def forward(self, x):
             return torch.full((len(x), 8), math.nan)
 
-    shares = unexplained(Broken(), *data.test)
+    shares = unexplained(Broken(), *data.test, target_columns())
     assert set(shares.values()) == {None}
     assert overall(shares) is None
     assert overall({"a": 0.1, "b": 0.001}) == pytest.approx(0.01)

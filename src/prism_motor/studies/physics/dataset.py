@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prism_motor._checks import InputError
+from prism_motor.studies.fitting import Split, Splits
 from prism_motor.studies.physics.robot import (
     JOINTS,
     TORQUE_LIMIT,
@@ -30,24 +31,12 @@ _WAYPOINT_SECONDS = 0.8
 
 
 @dataclass(frozen=True)
-class Split:
-    """Recorded states of whole episodes, one row per state."""
+class Dataset(Splits):
+    """The data of a study: inputs are :func:`signal_names`, targets :func:`measure`'s columns.
 
-    inputs: np.ndarray
-    """Positions, velocities and torques (rows, 3 * joints)."""
-    targets: np.ndarray
-    """Columns as in :func:`prism_motor.studies.physics.robot.measure`."""
+    The extrapolation part is the test states with scaled velocities and torques.
+    """
 
-
-@dataclass(frozen=True)
-class Dataset:
-    """The data of a study."""
-
-    train: Split
-    validation: Split
-    test: Split
-    extrapolation: Split
-    """The test states with scaled velocities and torques and recomputed targets."""
     rows_per_episode: int
     """States per episode, to extract single episodes."""
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from prism_motor.studies.networks import StudyArm
     from prism_motor.studies.physics.dataset import Dataset
     from prism_motor.studies.physics.summary import PhysicsSummary
-    from prism_motor.studies.physics.training import PhysicsArm
 
 MLP, PRISM, OTHER = STYLES["mlp-matched"].colour, STYLES["prism"].colour, "#555555"
 """Colours of the families: plain MLPs, PRISM, alternatives to it."""
@@ -44,7 +44,7 @@ _JOINT_AT = {"upper_arm": "yaw, shoulder", "forearm": "elbow", "hand": "wrist"}
 """Names of the joints by landmark."""
 
 
-def colour_of(arm: PhysicsArm) -> str:
+def colour_of(arm: StudyArm) -> str:
     """Colour by family: plain MLPs, PRISM, alternatives."""
     if arm.interaction is None:
         return MLP
@@ -113,7 +113,7 @@ def _error_axis(axis: Axes, target: PhysicsTarget, summaries: Sequence[PhysicsSu
     axis.tick_params(axis="y", length=0)
 
 
-def draw_curves(runs: Sequence[tuple[PhysicsArm, Sequence[dict[str, Any]]]]) -> Figure:
+def draw_curves(runs: Sequence[tuple[StudyArm, Sequence[dict[str, Any]]]]) -> Figure:
     """Draw the validation error during training, geometric mean over targets and seeds."""
     figure = new_figure(7.6, 4.2)
     axis = figure.subplots()

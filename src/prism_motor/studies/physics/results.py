@@ -17,7 +17,7 @@ from prism_motor.studies.physics.training import ALIASES, FitJob
 if TYPE_CHECKING:
     from prism_motor.studies.physics.config import PhysicsConfig
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the file; increased when its meaning changes."""
 
 FILE_NAME = "results.json"

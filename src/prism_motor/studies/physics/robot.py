@@ -6,7 +6,7 @@ takes a model and its data after ``mj_forward`` at (q, dq, tau) and returns one 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -188,14 +188,20 @@ def target_columns() -> dict[str, slice]:
     }
 
 
-def measure(model: Model, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> np.ndarray:
-    """Compute every target at every state: three (n, joints) arrays -> (n, columns)."""
+def measure(
+    model: Model,
+    q: np.ndarray,
+    dq: np.ndarray,
+    tau: np.ndarray,
+    targets: Sequence[PhysicsTarget] = TARGETS,
+) -> np.ndarray:
+    """Compute targets at every state: three (n, joints) arrays -> (n, columns)."""
     mujoco = engine()
     data = mujoco.MjData(model)
-    rows = np.empty((len(q), sum(target.size for target in TARGETS)))
+    rows = np.empty((len(q), sum(target.size for target in targets)))
     for i in range(len(q)):
         data.qpos[:], data.qvel[:], data.ctrl[:] = q[i], dq[i], tau[i]
         data.qacc_warmstart[:] = 0.0  # else contact forces would depend on the previous state
         mujoco.mj_forward(model, data)
-        rows[i] = np.concatenate([np.atleast_1d(target.compute(model, data)) for target in TARGETS])
+        rows[i] = np.concatenate([np.atleast_1d(target.compute(model, data)) for target in targets])
     return rows

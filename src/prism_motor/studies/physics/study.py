@@ -14,16 +14,11 @@ from prism_motor._console import Progress
 from prism_motor._extras import missing_extra
 from prism_motor._workers import JobResult, WorkerError, WorkerPool
 from prism_motor.runs.atomic import write_text
+from prism_motor.studies.fitting import Standardised, overall
 from prism_motor.studies.physics.config import TUNING_SEED, PhysicsConfig
 from prism_motor.studies.physics.dataset import Dataset, make_dataset
 from prism_motor.studies.physics.results import PhysicsResults
-from prism_motor.studies.physics.training import (
-    FitJob,
-    Standardised,
-    choose_arms,
-    fit,
-    overall,
-)
+from prism_motor.studies.physics.training import FitJob, choose_arms, fit
 
 
 def run_physics(config: PhysicsConfig, out: Path, command: str = "prism physics") -> Path:

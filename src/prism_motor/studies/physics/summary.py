@@ -16,8 +16,9 @@ from prism_motor.statistics import (
     make_claim,
     with_holm,
 )
+from prism_motor.studies.networks import StudyArm
 from prism_motor.studies.physics.robot import TARGETS, PhysicsTarget
-from prism_motor.studies.physics.training import PhysicsArm, choose_arms
+from prism_motor.studies.physics.training import choose_arms
 
 if TYPE_CHECKING:
     from prism_motor.studies.physics.config import PhysicsConfig
@@ -37,7 +38,7 @@ DUELS = (("prism", "mlp-matched"), ("prism", "product"), ("mlp-large", "mlp-matc
 class PhysicsSummary:
     """One row of the table."""
 
-    arm: PhysicsArm
+    arm: StudyArm
     """The network."""
     parameters: int
     """Its parameters."""

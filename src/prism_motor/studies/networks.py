@@ -1,0 +1,148 @@
+"""The networks that studies compare: a backbone, and where products enter it.
+
+All have four layers: a front, two hidden layers of the head, and a linear output. Products replace
+the front (a linear layer with SiLU in plain MLPs), the last hidden layer, or both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, TypeVar
+
+import torch
+from torch import nn
+
+from prism_motor._checks import InputError, check_choice
+from prism_motor.nn import INTERACTIONS, count_parameters
+from prism_motor.studies.normalised import RmsPolynomial, UnitPolynomial
+
+_TOLERANCE = 0.01
+"""Allowed relative deviation from the parameter budget."""
+
+_HEADS = 0.5
+"""How far a head of free width may be from its proportion, as a share."""
+
+LAYERS: dict[str, Any] = {**INTERACTIONS, "rms": RmsPolynomial, "unit": UnitPolynomial}
+"""Interaction layers by name: those of the package, and variants that only studies have."""
+
+
+@dataclass(frozen=True)
+class StudyArm:
+    """One network of a comparison."""
+
+    name: str
+    """Key in records and on the command line."""
+    label: str
+    """Name for readers."""
+    interaction: str | None = None
+    """Name in :data:`LAYERS`; ``None`` for linear layers with activation everywhere."""
+    degree: int = 2
+    """Degree of the interaction layer."""
+    position: Literal["front", "after", "both"] = "front"
+    """Where it is: in front of the head, in place of its last hidden layer, or both."""
+    gate_init: float | None = None
+    """Initial gates; ``None`` for those of the layer."""
+    gate_rate: float = 1.0
+    """Learning rate of the gates relative to that of all other parameters."""
+    budget_scale: float = 1.0
+    """Parameters relative to the common budget."""
+    backbone_only: bool = False
+    """Whether there is no front layer; such a network has the head's size, not the budget's."""
+
+    def make(
+        self, inputs: int, outputs: int, budget: int, head: int | None = None
+    ) -> nn.Sequential:
+        """Build the network, with a front as wide as the budget allows (within 1 %).
+
+        Args:
+            inputs: Size of the input.
+            outputs: Size of the output.
+            budget: Number of parameters.
+            head: Width of the two hidden layers behind the front; by default about half the root
+                of the budget, whatever comes within 1 %.
+        """
+        width, head = self.widths(inputs, outputs, budget, head)
+        return self.build(inputs, outputs, width, head)
+
+    @cache  # noqa: B019 - arms are constants
+    def widths(
+        self, inputs: int, outputs: int, budget: int, head: int | None = None
+    ) -> tuple[int, int]:
+        """Return the widths of front and head for a budget; raise if none comes within 1 %."""
+        target = round(budget * self.budget_scale)
+        if head is not None:
+            heads = [round(head * math.sqrt(self.budget_scale))]
+        else:
+            middle = math.sqrt(target) / 2
+            low, high = max(1, round((1 - _HEADS) * middle)), round((1 + _HEADS) * middle)
+            heads = sorted(range(low, high + 1), key=lambda h: abs(h - middle))
+        if self.backbone_only:
+            return 0, heads[0]
+        best, least = (0, 0), math.inf
+        for head in heads:
+            width = self._width(inputs, outputs, target, head)
+            miss = abs(self._count(inputs, outputs, width, head) - target)
+            if miss < least:
+                best, least = (width, head), miss
+            if least <= _TOLERANCE * target:
+                return best
+        raise InputError(
+            f"{self.label}: no width comes within 1 % of {target:,} parameters with a head of "
+            f"{best[1]}; the nearest has {self._count(inputs, outputs, *best):,}. "
+            "Use a larger budget or another head."
+        )
+
+    def build(self, inputs: int, outputs: int, width: int, head: int) -> nn.Sequential:
+        """Build the network with given widths."""
+        front: list[nn.Module] = []
+        if not self.backbone_only:
+            front = self._hidden(inputs, width, self.position in ("front", "both"))
+        return nn.Sequential(
+            *front,
+            nn.Linear(inputs if self.backbone_only else width, head),
+            nn.SiLU(),
+            *self._hidden(head, head, self.position in ("after", "both")),
+            nn.Linear(head, outputs),
+        )
+
+    def _hidden(self, inputs: int, outputs: int, products: bool) -> list[nn.Module]:
+        if self.interaction is None or not products:
+            return [nn.Linear(inputs, outputs), nn.SiLU()]
+        options: dict[str, Any] = {"degree": self.degree}
+        if self.gate_init is not None:
+            options["gate_init"] = self.gate_init
+        return [LAYERS[self.interaction](inputs, outputs, **options)]
+
+    def _count(self, inputs: int, outputs: int, width: int, head: int) -> int:
+        with torch.random.fork_rng(devices=[]):  # the search must not change the weights
+            return count_parameters(self.build(inputs, outputs, width, head))
+
+    def _width(self, inputs: int, outputs: int, target: int, head: int) -> int:
+        """Find the front's width whose parameter count is nearest to ``target``."""
+
+        def miss(width: int) -> int:
+            return self._count(inputs, outputs, width, head) - target
+
+        low, high = 1, 2
+        while miss(high) < 0:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if miss(middle) < 0 else (low, middle)
+        return min((low, high), key=lambda width: abs(miss(width)))
+
+
+Arm = TypeVar("Arm", bound=StudyArm)
+
+
+def choose_arms(
+    arms: tuple[Arm, ...], names: Iterable[str], aliases: dict[str, str] | None = None
+) -> tuple[Arm, ...]:
+    """Return the arms of these names in the order of ``arms``; all for no names."""
+    by_name = {arm.name: arm for arm in arms}
+    former = aliases or {}
+    wanted = {check_choice("arm", former.get(name, name), by_name) for name in names}
+    return tuple(arm for arm in arms if arm.name in wanted or not wanted)
