@@ -31,7 +31,7 @@ def measure(trainer: WalkingTrainer) -> tuple[float, float]:
     """Return the seconds of processor time of an update, and of the passes of a rollout."""
     timer: dict[str, float] = defaultdict(float)
     with torch.inference_mode():
-        trainer._collect(timer, defaultdict(float))
+        trainer._collect(timer)
     start = time.process_time()
     trainer.ppo.update()
     return time.process_time() - start, timer["policy"]
