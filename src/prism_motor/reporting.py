@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from prism_motor._console import text_table
-from prism_motor.runs.configs import to_dict
+from prism_motor.runs.configs import flatten, to_dict
 from prism_motor.statistics.claims import Measure
 from prism_motor.statistics.intervals import wilson
 
@@ -141,6 +141,9 @@ class ReportSpec:
     """Titles of families of tasks, in the order of tables; others follow by name."""
     decisive_packages: ClassVar[Sequence[str]] = ()
     """Packages whose version changes what is trained: a comparison that mixes them is named."""
+    versioned: ClassVar[Mapping[str, str]] = {}
+    """Settings of the task, by dotted name, that are versions of something, and of what: runs that
+    differ in them share tables, and are named."""
     baselines: ClassVar[Sequence[Baseline]] = ()
     """What needs no policy: rows of their own below the arms."""
     companions: ClassVar[Mapping[str, str]] = {}
@@ -188,8 +191,9 @@ class ReportSpec:
         return self.domain.task_name(configs[0])
 
     def task_settings(self, config: Any) -> dict[str, Any]:
-        """Return the settings of the task; empty if its name says it all."""
-        return to_dict(config.task) if hasattr(config, "task") else {}
+        """Return the settings of the task but versions; empty if its name says it all."""
+        task = flatten(to_dict(config.task)) if hasattr(config, "task") else {}
+        return {name: value for name, value in task.items() if name not in self.versioned}
 
     def task_key(self, config: Any) -> str:
         """Return what a run learned; runs that differ in it never share a table."""

@@ -89,6 +89,17 @@ def test_different_tasks_never_share_a_section(tmp_path):
     }
 
 
+def test_versions_of_the_contact_solver_share_a_section_and_are_named(tmp_path):
+    write_run(tmp_path / "a", arm="mlp-matched", **{"task.simulation.solver": 1})
+    write_run(tmp_path / "b")
+    (section,) = sections(tmp_path)
+    assert sorted(arm.label for arm in section.arms) == ["mlp-matched", "prism"]
+    assert any(
+        note.endswith("trained with several versions of the contact solver (1: a; 2: b).")
+        for note in section.notes
+    )
+
+
 def test_the_same_arm_and_seed_counts_once(tmp_path):
     write_run(tmp_path / "early", updates=5)
     write_run(tmp_path / "whole", rows={"nominal": [{}]})

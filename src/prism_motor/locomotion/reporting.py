@@ -34,6 +34,7 @@ class WalkingReport(ReportSpec):
     axes = (Axis("samples", "million samples", 1e-6), MINUTES)
     network = "actor"
     usual: ClassVar = {"actor.degree": 2}
+    versioned: ClassVar = {"simulation.solver": "the contact solver"}
 
     def __init__(self, domain: Domain) -> None:
         super().__init__(domain)

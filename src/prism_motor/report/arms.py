@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from prism_motor.arms import arm_order
 from prism_motor.domains import DOMAINS, Domain
 from prism_motor.report.collect import CampaignPlan, RunCollection, RunRecord
 from prism_motor.reporting import PLAIN, Execution, ReportSpec
-from prism_motor.runs.configs import find_differences, flatten
+from prism_motor.runs.configs import find_differences, flatten, to_dict
 
 _SHOWN = 3
 """Largest number of differing settings in a label."""
@@ -201,20 +201,32 @@ def _not_alike(title: str, arms: Sequence[ArmRuns]) -> list[str]:
 
 
 def _mixed_versions(title: str, arms: Sequence[ArmRuns]) -> list[str]:
-    """Name the packages of which finished runs were trained with several versions."""
+    """Name the packages and settings of which finished runs were trained with several versions."""
     finished = [run for arm in arms for run in arm.finished.values()]
     notes = []
-    for package in finished[0].spec.decisive_packages if finished else ():
+    for what, version_of in _versions(finished[0].spec).items() if finished else ():
         used: dict[str, list[str]] = {}
         for run in finished:
-            version = (run.provenance.get("packages") or {}).get(package)
-            used.setdefault(version or "an unknown version", []).append(run.name)
+            used.setdefault(version_of(run), []).append(run.name)
         if len(used) > 1:
             listed = "; ".join(
                 f"{version}: {', '.join(sorted(used[version]))}" for version in sorted(used)
             )
-            notes.append(f"{title}: trained with several versions of {package} ({listed}).")
+            notes.append(f"{title}: trained with several versions of {what} ({listed}).")
     return notes
+
+
+def _versions(spec: ReportSpec) -> dict[str, Callable[[RunRecord], str]]:
+    """Return how to read the version of everything whose version changes what is trained."""
+
+    def package(name: str) -> Callable[[RunRecord], str]:
+        return lambda run: (run.provenance.get("packages") or {}).get(name) or "an unknown version"
+
+    def setting(name: str) -> Callable[[RunRecord], str]:
+        return lambda run: str(flatten(to_dict(run.config.task))[name])
+
+    packages = {name: package(name) for name in spec.decisive_packages}
+    return packages | {what: setting(name) for name, what in spec.versioned.items()}
 
 
 def _identity(run: RunRecord) -> dict[str, Any]:

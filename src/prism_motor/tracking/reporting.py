@@ -68,6 +68,7 @@ class TrackingReport(ReportSpec):
     )
     axes = (Axis("samples", "million samples", 1e-6), MINUTES)
     network = "networks"
+    versioned: ClassVar = {"solver": "the contact solver"}
     baselines = BASELINES
     companions: ClassVar = {"emd": "upright"}
     averaged = ("nominal", "low-friction", "payload")
