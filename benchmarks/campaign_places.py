@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from prism_motor.campaigns.locks import note_in
-from prism_motor.campaigns.places import Place, choose_place
+from prism_motor.campaigns.places import JobPlace, choose_place
 from prism_motor.campaigns.places.node import Order
 from prism_motor.campaigns.work import PRISM
 
@@ -25,7 +25,7 @@ POLL = 0.05
 COMMAND = (*PRISM, "--version")
 
 
-def do_job(place: Place, folder: Path) -> float:
+def do_job(place: JobPlace, folder: Path) -> float:
     """Run one job to its end and return the seconds that it took."""
     log = folder / "job.log"
     with log.open("a") as file:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from prism_motor.campaigns.plan import Plan
 from prism_motor.campaigns.tuning import plan_tuning
-from prism_motor.train.estimate import Estimate, Rates, add, estimate_run, measure
+from prism_motor.train.estimate import CostEstimate, Rates, add, estimate_run, measure
 
 if TYPE_CHECKING:
     from prism_motor.campaigns.config import Campaign
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def estimate_campaign(
     campaign: Campaign, folder: Path, seconds: float, say: Callable[[str], None]
-) -> dict[str, tuple[int, Estimate]]:
+) -> dict[str, tuple[int, CostEstimate]]:
     """Return the number of runs and what they take, by stage: tuning, if there is one, and runs.
 
     Every arm of every variant is measured once; tuning runs cost as much per update as others.
@@ -45,7 +45,7 @@ def estimate_campaign(
     }
 
 
-def _estimate(run: PlannedRun, rates: Rates) -> Estimate:
+def _estimate(run: PlannedRun, rates: Rates) -> CostEstimate:
     per_update = rates.time(run.config) / run.config.updates
     evaluations = run.evaluations * run.guess_evaluation(per_update)
     return estimate_run(run.config, rates, evaluations)

@@ -20,7 +20,7 @@ from prism_motor.campaigns.config import Campaign, CampaignError
 from prism_motor.campaigns.files import copy_run, find_equal, write_record
 from prism_motor.campaigns.ledger import Ledger, RunState
 from prism_motor.campaigns.locks import hold, is_locked, mark_end, note_in, read_tail
-from prism_motor.campaigns.places import Handle, Place
+from prism_motor.campaigns.places import Handle, JobPlace
 from prism_motor.campaigns.places.local import LocalPlace
 from prism_motor.campaigns.places.node import Order
 from prism_motor.campaigns.status import Display
@@ -46,7 +46,7 @@ class Job:
     """Monotonic start time."""
 
     @classmethod
-    def start(cls, work: PlannedWork, step: str, log: IO[str], place: Place) -> Job:
+    def start(cls, work: PlannedWork, step: str, log: IO[str], place: JobPlace) -> Job:
         """Start the next step of some work."""
         training = step == "train"
         token = uuid.uuid4().hex if place.remote else ""
@@ -117,13 +117,13 @@ class Runner:
         folder: Path,
         *,
         jobs: int | None = None,
-        place: Place | None = None,
+        place: JobPlace | None = None,
         until: float | None = None,
         reuse: Sequence[Path] = (),
         poll: float = 0.5,
     ) -> None:
         self.campaign, self.folder, self.reuse = campaign, folder, reuse
-        self.place: Place = place or LocalPlace()
+        self.place: JobPlace = place or LocalPlace()
         self.jobs, self.until, self.poll = jobs, until, poll
         for source in reuse:
             if not source.is_dir():

@@ -31,7 +31,7 @@ _SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """One thing that was looked at."""
 
     check: str
@@ -42,7 +42,7 @@ class Finding:
     """Whether it is as it should be; ``None`` where nothing is promised."""
 
 
-def examine(device: str, envs: int = 0) -> Iterator[Finding]:
+def examine(device: str, envs: int = 0) -> Iterator[DoctorFinding]:
     """Yield what is found about the gpu engine on a device, one check after the other.
 
     Args:
@@ -70,7 +70,7 @@ def _targets(engine: RolloutEngine | WarpEngine, random: np.random.Generator) ->
     return (engine.robot.default_pose + 0.25 * random.standard_normal(shape)).astype(np.float32)
 
 
-def _compare(name: str, device: str) -> Finding:
+def _compare(name: str, device: str) -> DoctorFinding:
     """Compare control steps of both engines from the same states."""
     robot, (timestep, substeps) = make_robot(name), ROBOTS[name]
     native = RolloutEngine(robot, _ROBOTS, timestep=timestep, substeps=substeps)
@@ -102,7 +102,7 @@ def _compare(name: str, device: str) -> Finding:
         found.append([np.abs(a.cpu().numpy() - b).reshape(_ROBOTS, -1).max(1) for a, b in pairs])
     warp.check()
     sizes = np.quantile(np.array(found), 0.99, axis=(0, 2))
-    return Finding(
+    return DoctorFinding(
         f"control steps of {name} are MuJoCo's",
         f"positions {sizes[0]:.1e}, velocities {sizes[1]:.1e}, foot forces {sizes[2]:.1e} N "
         f"(99 % of {_ROBOTS * _STEPS})",
@@ -110,7 +110,7 @@ def _compare(name: str, device: str) -> Finding:
     )
 
 
-def _repeat(device: str) -> Finding:
+def _repeat(device: str) -> DoctorFinding:
     """Do the same control steps twice."""
     timestep, substeps = ROBOTS["g1"]
     engine = WarpEngine(
@@ -127,7 +127,7 @@ def _repeat(device: str) -> Finding:
     return _exact("the same steps give the same bits", apart, device)
 
 
-def _resume(device: str) -> Iterator[Finding]:
+def _resume(device: str) -> Iterator[DoctorFinding]:
     """Go on from a saved environment, and from a saved training."""
     task, choice = TASKS["laptop"], EngineChoice("gpu", device)
     actions = 0.5 * torch.randn(2 * _STEPS, _ROBOTS, 12, generator=torch.Generator().manual_seed(0))
@@ -163,15 +163,17 @@ def _resume(device: str) -> Iterator[Finding]:
     yield _exact("a training goes on exactly from a checkpoint", apart, device)
 
 
-def _exact(check: str, apart: float, device: str) -> Finding:
+def _exact(check: str, apart: float, device: str) -> DoctorFinding:
     """Judge a difference: promised to be zero on the CPU alone."""
     if apart == 0:
-        return Finding(check, "bit for bit", True)
+        return DoctorFinding(check, "bit for bit", True)
     promised = not device.startswith("cuda")
-    return Finding(check, f"no, they differ by up to {apart:.1e}", False if promised else None)
+    return DoctorFinding(
+        check, f"no, they differ by up to {apart:.1e}", False if promised else None
+    )
 
 
-def _measure(device: str, envs: int) -> Iterator[Finding]:
+def _measure(device: str, envs: int) -> Iterator[DoctorFinding]:
     """Measure the engine alone, the task on it, and the CPU engine beside it."""
     task = TASKS["laptop"]
     env = make_env(task, envs, seed=1, engine=EngineChoice("gpu", device))
@@ -185,14 +187,14 @@ def _measure(device: str, envs: int) -> Iterator[Finding]:
     on_cpu = make_env(task, envs, seed=1)
     with torch.inference_mode():
         native = _rate(lambda: on_cpu.step(actions.cpu()), envs, "cpu")
-    yield Finding(
+    yield DoctorFinding(
         f"speed with {envs} robots of laptop",
         f"engine {engine:,.0f} control steps/s, with the task {whole:,.0f} "
         f"({whole / engine:.2f} of it); cpu engine with the task, one thread: {native:,.0f}",
     )
     if device.startswith("cuda"):
         free, total = torch.cuda.mem_get_info(device)
-        yield Finding("memory in use", f"{(total - free) / 1e9:.1f} of {total / 1e9:.1f} GB")
+        yield DoctorFinding("memory in use", f"{(total - free) / 1e9:.1f} of {total / 1e9:.1f} GB")
 
 
 def _rate(step: Callable[[], object], envs: int, device: str) -> float:

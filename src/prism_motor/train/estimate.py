@@ -39,7 +39,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """What one or more runs will take."""
 
     samples: int
@@ -94,7 +94,7 @@ def _measure(kind: str, stretch: Stretch, seconds: float) -> tuple[float, float]
     return rate * stretch.scale, memory
 
 
-def estimate_run(config: RunConfig, rates: Rates, evaluation: float = 0.0) -> Estimate:
+def estimate_run(config: RunConfig, rates: Rates, evaluation: float = 0.0) -> CostEstimate:
     """Return what a run takes.
 
     Args:
@@ -106,12 +106,12 @@ def estimate_run(config: RunConfig, rates: Rates, evaluation: float = 0.0) -> Es
     took = rates.time(config) + evaluation
     device: Any = resolve_device(config.device)
     gpu = took if device.startswith("cuda") else 0.0
-    return Estimate(samples, physics, rates.memory, took, took * config.threads, gpu)
+    return CostEstimate(samples, physics, rates.memory, took, took * config.threads, gpu)
 
 
-def add(estimates: list[Estimate]) -> Estimate:
+def add(estimates: list[CostEstimate]) -> CostEstimate:
     """Return what several runs take together."""
-    return Estimate(
+    return CostEstimate(
         samples=sum(one.samples for one in estimates),
         physics=sum(one.physics for one in estimates),
         memory=max((one.memory for one in estimates), default=0.0),

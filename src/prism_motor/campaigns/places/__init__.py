@@ -34,7 +34,7 @@ class Handle(Protocol):
         ...
 
 
-class Place(Protocol):
+class JobPlace(Protocol):
     """Where jobs run; a context manager that is entered before the first job."""
 
     remote: bool
@@ -49,14 +49,14 @@ class Place(Protocol):
         """Start a job; ``log`` is open and locked, and may be inherited."""
         ...
 
-    def __enter__(self) -> Place: ...
+    def __enter__(self) -> JobPlace: ...
 
     def __exit__(self, *error: object) -> None: ...
 
 
 def choose_place(
     on: str, folder: Path, *, gpus: float | None = None, slurm: Mapping[str, str] | None = None
-) -> Place:
+) -> JobPlace:
     """Return a place by name; its packages are imported here, so a missing one is an early error.
 
     Args:
