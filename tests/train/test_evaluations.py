@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from prism_motor.domains import DOMAINS
+from prism_motor.domains import DOMAINS, open_run
 from prism_motor.runs import Run, RunError
 from prism_motor.runs.checkpoints import hash_weights
 from prism_motor.runs.shipped import SHIPPED, shipped_names
@@ -197,7 +197,9 @@ def test_stored_evaluations_of_shipped_policies_count_as_done(name):
     pairs = [file.stem.rsplit("-", 1) for file in files]
     conditions = tuple(dict.fromkeys(condition for condition, _ in pairs))
     seeds = tuple(dict.fromkeys(int(seed) for _, seed in pairs))
-    evaluation = DOMAINS["locomotion"].evaluation(conditions=conditions, seeds=seeds)
-    evaluations = Evaluations(name, evaluation)
+    _, domain, config = open_run(name)
+    evaluations = Evaluations(name, domain.evaluation(conditions=conditions, seeds=seeds))
     assert evaluations.count_done() == len(files)
-    assert all(len(episodes) == 200 * len(seeds) for episodes in evaluations.found().values())
+    # Two hundred walks, or every clip of the training once.
+    each = 200 if domain.name == "locomotion" else len(config.task.clips)
+    assert all(len(episodes) == each * len(seeds) for episodes in evaluations.found().values())
