@@ -94,9 +94,12 @@ def test_settings_of_all_stored_runs_can_be_read():
 def test_settings_of_shipped_policies_can_be_read(name):
     run, domain, config = open_run(name)
     assert run.path == SHIPPED / name
-    assert domain.name == "locomotion"
+    assert domain.name == {"g1-tracker": "tracking"}.get(name, "locomotion")
     assert config.arm in {"prism", "mlp-matched"}
-    assert config.actor.name == {"prism": "prism", "mlp-matched": "mlp"}[config.arm]
+    if domain.name == "tracking":
+        assert config.networks.filter == "prism"
+    else:
+        assert config.actor.name == {"prism": "prism", "mlp-matched": "mlp"}[config.arm]
 
 
 def solver(config):
