@@ -168,5 +168,5 @@ def test_layout_page_names_every_package():
     source = ROOT / "src" / "prism_motor"
     packages = [path.parent.name for path in source.glob("*/__init__.py")]
     modules = [path.name for path in source.glob("*.py") if not path.name.startswith("_")]
-    assert all(f"      {name}/ " in text for name in packages)
-    assert all(f"      {name} " in text for name in modules)
+    assert all(f"  {name}/ " in text for name in packages)
+    assert all(f"  {name} " in text for name in modules)
