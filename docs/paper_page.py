@@ -106,7 +106,7 @@ def _lines(rows: list[Row]) -> Iterator[str]:
         "(modules of `prism_motor`, files of the repository). A test looks every place up. *Exact* "
         "is about settings, formulas and protocols: nobody has trained at the paper's size with "
         "this package yet; what was measured at smaller sizes is in "
-        "[What we measured](measurements.md)."
+        "[What we found](findings.md)."
     )
     yield ""
     yield "| | rows | |"
