@@ -9,6 +9,8 @@ VENV_ALL ?= .venv-all
 VENV_NEXT ?= .venv-next
 # MuJoCo Warp needs a newer MuJoCo than LIBERO runs on: an environment of its own.
 VENV_GPU ?= .venv-gpu
+# The documentation is built from the source, without torch.
+VENV_DOCS ?= .venv-docs
 BIN := $(VENV)/bin
 ALL := $(VENV_ALL)/bin
 # What LeRobot's commands find us by.
@@ -19,6 +21,8 @@ hash = $(shell cat pyproject.toml $(PLUGINS:%=%/pyproject.toml) $(1) | sha256sum
 CONSTRAINTS_ALL := constraints-all-$(shell $(PYTHON) -c 'import sys; print("3.11" if sys.version_info < (3, 12) else "3.12")').txt
 READY := $(VENV)/.ready-$(call hash,constraints.txt)
 READY_GPU := $(VENV_GPU)/.ready-$(call hash,constraints.txt)
+READY_DOCS := $(VENV_DOCS)/.ready-$(call hash,constraints-docs.txt)
+DOCS := $(shell sed -n 's/^docs = \[\(.*\)\]$$/\1/p' pyproject.toml | tr -d ,)
 READY_ALL := $(VENV_ALL)/.ready-$(call hash,$(CONSTRAINTS_ALL))
 # One process a core and one torch thread each: more only fight each other.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
@@ -48,6 +52,9 @@ $(READY):
 
 $(READY_GPU):
 	$(call install,$(VENV_GPU),constraints.txt,-e '.[gpu]' pytest,a few minutes)
+
+$(READY_DOCS):
+	$(call install,$(VENV_DOCS),constraints-docs.txt,$(DOCS),a minute)
 
 $(READY_ALL):
 	$(call install,$(VENV_ALL),$(CONSTRAINTS_ALL),-e '.[all$(comma)test]' $(PLUGINS:%=-e %),ten minutes and 10 GB)
@@ -97,12 +104,11 @@ format: setup  ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: setup  ## Build the documentation into site/
-	$(BIN)/pip install --quiet -c constraints.txt -e ".[docs]"
-	$(BIN)/mkdocs build --strict
+docs: $(READY_DOCS)  ## Build the documentation into site/; open site/index.html
+	NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/mkdocs build --strict --quiet
 
 bench: setup  ## Measure the layer against its floor and its alternatives (about 5 minutes)
 	$(BIN)/python benchmarks/layer.py
 
 clean:  ## Remove the environment and what was generated
-	rm -rf $(VENV) $(VENV_ALL) $(VENV_NEXT) $(VENV_GPU) outputs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV_ALL) $(VENV_NEXT) $(VENV_GPU) $(VENV_DOCS) outputs build dist site src/*.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""docs/extend.md: its programs are the files of examples/extend, and its commands run."""
+"""Pages about bringing your own: their programs are the files of examples/extend, and its commands run."""
 
 import json
 import os
@@ -13,7 +13,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "extend"
-PAGE = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
+PAGE = "\n".join(
+    (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for name in ("howto/robot.md", "howto/task.md", "extend.md")
+)
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 PROGRAMS = {
     "A robot from an MJCF file": "my_robot.py",

@@ -1,5 +1,6 @@
 """What the pages of the documentation hold: blocks of code, and commands."""
 
+import importlib.util
 import re
 import shlex
 from dataclasses import dataclass
@@ -85,3 +86,11 @@ def inline_commands(page):
     text = text.split("## Former names")[0]
     spans = re.findall(r"`(prism [a-z][^`]*)`", text)
     return [shlex.split(span.replace("\\|", "|"), comments=True) for span in dict.fromkeys(spans)]
+
+
+def site_hooks():
+    """Return the module that mkdocs calls while it builds the site."""
+    spec = importlib.util.spec_from_file_location("build_site", DOCS / "build_site.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,4 +1,4 @@
-"""What docs/manipulation.md says about the policies is so."""
+"""What docs/lerobot.md says about the policies is so."""
 
 import re
 from dataclasses import fields
@@ -11,21 +11,20 @@ pytest.importorskip("lerobot", reason="lerobot is not installed: pip install 'pr
 from prism_motor.integrations.lerobot import PrismDiffusionConfig, PrismSmolVLAConfig
 from prism_motor.integrations.lerobot.conditioning import ConditionerFields
 
-TEXT = (Path(__file__).parents[3] / "docs" / "manipulation.md").read_text()
-SECTION = TEXT.split("## In LeRobot")[1].split("\n## ")[0]
+PAGE = (Path(__file__).parents[3] / "docs" / "lerobot.md").read_text()
 
 
 def test_program_runs(capsys):
-    program = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)[0]
-    exec(compile(program, "docs/manipulation.md", "exec"), {"__name__": "documentation"})
+    program = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+    exec(compile(program, "docs/lerobot.md", "exec"), {"__name__": "documentation"})
     assert "PolynomialLayer(in_features=16, out_features=256" in capsys.readouterr().out
 
 
 def test_every_field_of_the_conditioner_is_documented():
     for field in fields(ConditionerFields):
-        assert f"`{field.name}`" in SECTION, field.name
+        assert f"`{field.name}`" in PAGE, field.name
 
 
 def test_flags_are_fields():
     known = {field.name for field in (*fields(PrismDiffusionConfig), *fields(PrismSmolVLAConfig))}
-    assert set(re.findall(r"--policy\.(\w+)", SECTION)) <= known | {"type", "path"}
+    assert set(re.findall(r"--policy\.(\w+)", PAGE)) <= known | {"type", "path"}
