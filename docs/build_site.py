@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: pages whose text lives elsewhere in the repository, and a look at what was built.
+"""Hooks of mkdocs: pages whose text lives elsewhere, and a look at what was built.
 
 ``results/README.md`` and ``CHANGELOG.md`` become pages of the site. Other pages link to them as
 files of the repository, and the links are turned into those of the site. A built page that would

@@ -1,4 +1,4 @@
-"""Pages about bringing your own: their programs are the files of examples/extend, and its commands run."""
+"""Bring your own: programs of the pages are the files of examples/extend; commands run."""
 
 import json
 import os

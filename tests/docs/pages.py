@@ -39,7 +39,7 @@ class Block:
     def commands(self):
         """Its commands as lists of words; comments, redirections and variables are left out."""
         found = []
-        for line in re.split(r"\n| && ", self.text.replace("\\\n", " ")):
+        for line in re.split(r"\n| && |; ", self.text.replace("\\\n", " ")):
             words = shlex.split(line, comments=True)
             words = words[: words.index(">")] if ">" in words else words
             while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):

@@ -16,7 +16,7 @@ site = site_hooks()
     "text",
     [
         '<script src="https://unpkg.com/x.js"></script>',
-        '<script defer src=//cdn.example.com/x.js></script>',
+        "<script defer src=//cdn.example.com/x.js></script>",
         '<link rel="stylesheet" href="https://fonts.example.com/css?family=Roboto">',
         '<link href="https://fonts.example.com" rel="preconnect" crossorigin>',
         '<img alt="badge" src="https://img.example.com/badge.svg">',

@@ -63,7 +63,9 @@ def test_program_uses_names_that_exist(block):
     for node in ast.walk(ast.parse(block.text)):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("prism_motor"):
             place = ROOT / "src" / str(node.module).replace(".", "/")
-            file = next(one for one in (place.with_suffix(".py"), place / "__init__.py") if one.is_file())
+            file = next(
+                one for one in (place.with_suffix(".py"), place / "__init__.py") if one.is_file()
+            )
             for name in node.names:
                 assert re.search(rf"\b{name.name}\b", file.read_text(encoding="utf-8"))
 
