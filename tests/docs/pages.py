@@ -39,13 +39,16 @@ class Block:
     def commands(self):
         """Its commands as lists of words; comments, redirections and variables are left out."""
         found = []
-        for line in re.split(r"\n| && |; ", self.text.replace("\\\n", " ")):
+        for line in self.text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
             words = words[: words.index(">")] if ">" in words else words
-            while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
-                words = words[1:]
-            if words:
-                found.append(words)
+            parts = [[]]
+            for word in words:
+                if word != "&&" and not (not parts[-1] and re.fullmatch(r"[A-Z_]+=.*", word)):
+                    parts[-1].append(word.removesuffix(";"))
+                if word == "&&" or word.endswith(";"):
+                    parts.append([])
+            found += [part for part in parts if part]
         return found
 
 
