@@ -131,7 +131,7 @@ SMALL = {
     "train --config runs/laptop-prism-1/config.json": "",
     "eval runs/laptop-prism-1": "--seeds 101 --envs 2 --episodes 1",
     "eval g1-prism": "--conditions payload --seeds 101 --envs 2 --episodes 1",
-    "video runs/laptop-prism-1 --command": "--seconds 0.1 --width 64 --height 48",
+    "video runs/laptop-prism-1 --command": "--seconds 0.1 --width 64 --height 64",
     "explain g1-prism": "--envs 4 --seconds 1 --states 20 --draws 2 --no-closed-loop",
     "traces g1-mlp-matched g1-prism": "--seconds 1 --envs 2 --detail 0.2 0.6",
     "export g1-prism": "",
