@@ -95,6 +95,16 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     return markdown if uri in PAGES.values() else relink(markdown, f"docs/{uri}", uri)
 
 
+def plain_roles(html: str) -> str:
+    """Remove the roles of Sphinx from names in docstrings."""
+    return re.sub(r":(?:class|func|meth|mod|data|attr|obj|exc):<code>~?", "<code>", html)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Show docstrings without markup of other programs."""
+    return plain_roles(html)
+
+
 def on_post_build(config: Any) -> None:
     """Refuse a site that would load something from another machine."""
     from mkdocs.exceptions import PluginError

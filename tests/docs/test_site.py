@@ -48,6 +48,11 @@ def test_links_between_files_become_links_between_pages():
     assert changed == "[x](export.md#y)"
 
 
+def test_docstrings_lose_markup_of_other_programs():
+    text = "Start with :class:<code>~a.Layer</code>, a <code>class</code>."
+    assert site.plain_roles(text) == "Start with <code>a.Layer</code>, a <code>class</code>."
+
+
 def test_pictures_are_small():
     sizes = {file.name: file.stat().st_size for file in (DOCS / "pictures").iterdir()}
     assert max(sizes.values()) <= 150_000, sizes
