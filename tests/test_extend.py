@@ -17,7 +17,7 @@ PAGE = "\n".join(
     (ROOT / "docs" / name).read_text(encoding="utf-8")
     for name in ("howto/robot.md", "howto/task.md", "extend.md")
 )
-SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^##? |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 PROGRAMS = {
     "A robot from an MJCF file": "my_robot.py",
     "A velocity task on that robot": "my_velocity_task.py",
