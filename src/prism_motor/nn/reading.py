@@ -127,17 +127,17 @@ def strongest_read(
         strength = terms.coefficients.norm(dim=0)
         row = terms.coefficients.abs().argmax(0)
         wanted = len(strength) if top is None else min(top, len(strength))
-        for i in strength.topk(wanted).indices.tolist():
-            found.append(
-                Interaction(
-                    feature=None,
-                    factors=(),
-                    inputs=tuple(names[j] for j in terms.monomials[0, i].tolist()),
-                    strength=float(strength[i]),
-                    coefficient=float(terms.coefficients[row[i], i]),
-                    share=float(strength[i]) ** 2 / max(total, 1e-300),
-                )
+        found += [
+            Interaction(
+                feature=None,
+                factors=(),
+                inputs=tuple(names[j] for j in terms.monomials[0, i].tolist()),
+                strength=float(strength[i]),
+                coefficient=float(terms.coefficients[row[i], i]),
+                share=float(strength[i]) ** 2 / max(total, 1e-300),
             )
+            for i in strength.topk(wanted).indices.tolist()
+        ]
     found.sort(key=lambda entry: -entry.strength)
     return found if top is None else found[:top]
 
