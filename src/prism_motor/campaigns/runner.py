@@ -109,6 +109,7 @@ class Runner:
         until: Seconds after which no new job is started.
         reuse: Folders to copy runs from if their settings are exactly the same.
         poll: Seconds between checks on the children.
+        later: What comes after the campaign, in updates of one run, for the estimate of the time.
     """
 
     def __init__(
@@ -121,10 +122,11 @@ class Runner:
         until: float | None = None,
         reuse: Sequence[Path] = (),
         poll: float = 0.5,
+        later: float = 0.0,
     ) -> None:
         self.campaign, self.folder, self.reuse = campaign, folder, reuse
         self.place: JobPlace = place or LocalPlace()
-        self.jobs, self.until, self.poll = jobs, until, poll
+        self.jobs, self.until, self.poll, self.later = jobs, until, poll, later
         for source in reuse:
             if not source.is_dir():
                 raise CampaignError(f"No such folder to reuse runs from: {source}.")
@@ -284,7 +286,7 @@ class Runner:
         ]
         if self.elsewhere:
             parts.append(f"{count(len(self.elsewhere), 'job')} of an earlier runner")
-        left = self.ledger.seconds_left(self.slots)
+        left = self.ledger.seconds_left(self.slots, self.later)
         if left is not None:
             parts.append(f"about {duration(left)} left")
         return "  ".join(parts)
