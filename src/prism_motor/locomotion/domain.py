@@ -160,7 +160,7 @@ class LocomotionDomain(Domain):
         policy = self.place_policy(run, step, device)
         trained = policy.config
         title = f"{trained.arm}, {trained.preset}, seed {trained.seed}, update {policy.step}"
-        name = f"{policy.step:08d}-{config.condition}"
+        name = f"{policy.step:08d}-{config.name}"
         return [WalkingVideo(policy, trained.task, config, title, name)]
 
     def load_policy(self, run: str | Path, step: int | None = None) -> WalkingPolicy:

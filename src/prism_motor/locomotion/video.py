@@ -23,7 +23,7 @@ from prism_motor.sim.rendering import Renderer
 if TYPE_CHECKING:
     from prism_motor.locomotion.task import LeggedTaskConfig
 
-_FRAME_RATE = 30.0
+FRAME_RATE = 30.0
 """Approximate frames per second: one is drawn every few control steps."""
 _SMOOTHED = 0.5
 """Time over which the velocity of a robot without a gait is averaged, s."""
@@ -48,6 +48,15 @@ class VideoConfig(Checked, section="video"):
     """Seed of the initial state and everything else random."""
     primitives: bool = False
     """Whether to draw our primitives even where a package with meshes is installed."""
+
+    @property
+    def name(self) -> str:
+        """What the video shows, for a file name: ``nominal-forward0.6-turn0.3-seed1``."""
+        told = "random"
+        if self.command is not None:
+            parts = zip(("forward", "left", "turn"), self.command, strict=True)
+            told = "-".join(f"{part}{value:g}" for part, value in parts if value) or "standing"
+        return f"{self.condition}-{told}-seed{self.seed}"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,7 +97,7 @@ class WalkingVideo:
             self.env.commands = HeldCommands(self.env.commands, config.command)
             self.env.reset()
         control_rate = 1 / self.env.control_dt
-        self.every = max(1, round(control_rate / _FRAME_RATE))
+        self.every = max(1, round(control_rate / FRAME_RATE))
         self.rate = control_rate / self.every
         self.overlay = WalkingOverlay(title, config.width, config.height)
         self.falls = 0
