@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prism_motor._console import count
 from prism_motor._page import render_page
 from prism_motor.report.attachments import AttachmentBudget
 from prism_motor.report.collect import RunRecord, collect
@@ -67,7 +68,7 @@ class Demo:
 def title_of(policy: WalkingPolicy) -> str:
     """Return what a policy is called: ``PRISM, 200 updates``."""
     arm = policy.config.arm
-    return f"{TITLES.get(arm, arm)}, {policy.step:,} updates"
+    return f"{TITLES.get(arm, arm)}, {count(policy.step, 'update')}"
 
 
 def describe_command(command: Sequence[float] | None) -> str:
@@ -156,8 +157,8 @@ def compare(policies: Sequence[ShownPolicy], records: Mapping[Path, RunRecord]) 
         cells.append(blank() if size is None else Cell(f"{size:,}"))
         rows.append(tuple(cells))
     note = (
-        f"Means over {episodes} episodes of each policy, with random commands: forward, sideways "
-        "and turning. Speed / commanded: 1 is as fast as it was told. One training per network, so "
+        f"Means over {count(episodes, 'episode')} of each policy, with random commands: "
+        "forward, sideways and turning. Speed / commanded: 1 is as fast as it was told. One training per network, so "
         "this shows that they walk, not which network is better: that needs several trainings each."
     )
     return Table("Measured", ("policy", *headings, "parameters"), tuple(rows), note)

@@ -149,7 +149,7 @@ class Runner:
             self.ledger.write()
             self.display.event(
                 f"{self.campaign.name} in {self.folder}: {self.ledger.finished} of "
-                f"{len(self.ledger)} runs done, {count(self.slots, 'job')} at a time"
+                f"{count(len(self.ledger), 'run')} done, {count(self.slots, 'job')} at a time"
             )
             try:
                 while self._start_jobs() or self.running or self._waits():
@@ -280,7 +280,7 @@ class Runner:
             job.close()
 
     def _describe(self) -> str:
-        parts = [f"{self.ledger.finished} of {len(self.ledger)} runs done"]
+        parts = [f"{self.ledger.finished} of {count(len(self.ledger), 'run')} done"]
         parts += [
             f"{job.work.title} {job.describe(self.ledger.state(job.work))}" for job in self.running
         ]

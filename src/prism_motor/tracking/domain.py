@@ -108,8 +108,8 @@ class TrackingDomain(Domain):
         size = count_deployed(trainer.models()["policy"])
         memory = trainer.replay.bytes / 1e9  # type: ignore[attr-defined]
         return (
-            f"{config.arm} on {self.task_name(config)}, {config.envs} environments, {size:,} "
-            f"deployed parameters, replay buffer {memory:.2f} GB"
+            f"{config.arm} on {self.task_name(config)}, {count(config.envs, 'environment')}, "
+            f"{size:,} deployed parameters, replay buffer {memory:.2f} GB"
         )
 
     def trainer(self, config: TrackingConfig, rank: Rank) -> Trainer:
