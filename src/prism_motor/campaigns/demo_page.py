@@ -158,8 +158,9 @@ def compare(policies: Sequence[ShownPolicy], records: Mapping[Path, RunRecord]) 
         rows.append(tuple(cells))
     note = (
         f"Means over {count(episodes, 'episode')} of each policy, with random commands: "
-        "forward, sideways and turning. Speed / commanded: 1 is as fast as it was told. One training per network, so "
-        "this shows that they walk, not which network is better: that needs several trainings each."
+        "forward, sideways and turning. Speed / commanded: 1 is as fast as it was told. One "
+        "training per network, so this shows that they walk, not which network is better: that "
+        "needs several trainings each."
     )
     return Table("Measured", ("policy", *headings, "parameters"), tuple(rows), note)
 
