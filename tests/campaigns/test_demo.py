@@ -27,7 +27,7 @@ def test_the_default_is_fair_and_of_the_laptop_preset():
     assert campaign.preset == "laptop"
     assert {arm.name for arm in campaign.arms} == {"mlp-matched", "prism"}
     assert not any(arm.overrides for arm in campaign.arms)
-    assert campaign.updates == 200  # the same for both
+    assert campaign.updates == 180  # the same for both
     assert campaign.tuning is None
     assert any(video.command[2] for video in DemoConfig().videos)  # one turns
 

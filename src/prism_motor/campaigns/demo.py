@@ -33,7 +33,7 @@ from prism_motor.campaigns.demo_page import (
 from prism_motor.campaigns.runner import Runner
 from prism_motor.locomotion.config import WalkingEvaluation
 from prism_motor.locomotion.policy import WalkingPolicy, load_policy
-from prism_motor.locomotion.video import FRAME_RATE, VideoConfig, WalkingVideo
+from prism_motor.locomotion.video import VideoConfig, WalkingVideo
 from prism_motor.runs import RunError
 from prism_motor.runs.layout import VIDEOS
 from prism_motor.runs.shipped import shipped_names, working_copy
@@ -52,15 +52,14 @@ SEED = 1
 EVALUATION = WalkingEvaluation(conditions=("nominal",), seeds=(101,), envs=50, episodes=1)
 """A subset of the full protocol."""
 
-_SMALL: dict[str, Any] = {"seconds": 4.0, "width": 400, "height": 400}
 VIDEOS_SHOWN = (
-    VideoConfig(command=(0.5, 0.0, 0.0), **_SMALL),
-    VideoConfig(command=(0.3, 0.0, 0.5), **_SMALL),
+    VideoConfig(seconds=3.0, command=(0.5, 0.0, 0.0), width=480, height=400),
+    VideoConfig(seconds=4.0, command=(0.3, 0.0, 0.5), width=480, height=400),
 )
 """Straight ahead, and a left turn."""
 
-_LATER = 45
-"""What comes after training, in updates of one policy: 90 s where the demo was timed."""
+_LATER = 65
+"""What comes after the trainings, in updates of one policy: two minutes, an update taking 1.7 s."""
 
 _PRODUCTS = 6
 """Products shown per policy."""
@@ -72,8 +71,8 @@ _ROBOTS, _STEPS = 16, 64
 class DemoConfig(Checked, section="demo"):
     """Settings of the demo."""
 
-    updates: Count = 200
-    """Updates per arm: the first part of the ``laptop`` preset, until they hardly fall."""
+    updates: Count = 180
+    """Updates per arm: the first part of the ``laptop`` preset, in which they learn to walk."""
     evaluation: WalkingEvaluation = EVALUATION
     """How the policies are evaluated."""
     videos: tuple[VideoConfig, ...] = VIDEOS_SHOWN
@@ -152,19 +151,18 @@ def _evaluate(run: Path, wanted: WalkingEvaluation) -> None:
 
 def _record_all(policies: Sequence[WalkingPolicy], runs: Sequence[Path], config: DemoConfig) -> str:
     """Record every policy; without a working renderer, return why there are no videos."""
-    missing = [
-        (_file(run, policy, video), policy, video)
-        for run, policy in zip(runs, policies, strict=True)
-        for video in config.videos
-        if not _file(run, policy, video).exists()
-    ]
-    if not missing:
-        return ""
-    images = sum(round(video.seconds * FRAME_RATE) for _, _, video in missing)
     try:
-        with Progress("Recording", images, unit="image") as progress:
-            for file, policy, video in missing:
-                _record(file, policy, video, progress.step)
+        missing = [
+            (file, WalkingVideo(policy, policy.config.task, video, title_of(policy)))
+            for run, policy in zip(runs, policies, strict=True)
+            for video in config.videos
+            if not (file := _file(run, policy, video)).exists()
+        ]
+        if missing:
+            images = sum(len(video) for _, video in missing)
+            with Progress("Recording", images, unit="image") as progress:
+                for file, video in missing:
+                    _record(file, video, progress.step)
     except (RenderingError, MissingExtraError) as error:
         print(f"The page has no videos: {error}")
         return str(error)
@@ -175,12 +173,9 @@ def _file(run: Path, policy: WalkingPolicy, video: VideoConfig) -> Path:
     return run / VIDEOS / f"{policy.step:08d}-{video.name}.mp4"
 
 
-def _record(
-    file: Path, policy: WalkingPolicy, settings: VideoConfig, step: Callable[[], None]
-) -> None:
+def _record(file: Path, video: WalkingVideo, step: Callable[[], None]) -> None:
     from prism_motor.sim.video_files import write_video
 
-    video = WalkingVideo(policy, policy.config.task, settings, title_of(policy))
     with closing(iter(video)) as images:
         write_video(file, _counted(images, step), video.rate)
 

@@ -109,7 +109,7 @@ def write_demo(
     groups = [
         {
             "title": title,
-            "cards": [_card(one, captions, budget) for one in policies if one.shipped == shipped],
+            "films": _films([p for p in policies if p.shipped == shipped], captions, budget),
         }
         for title, shipped in (
             ("Just trained on this machine", False),
@@ -120,7 +120,7 @@ def write_demo(
     page = out / "index.html"
     contents = {
         "title": "Learning to walk, side by side",
-        "groups": [group for group in groups if group["cards"]],
+        "groups": [group for group in groups if group["films"]],
         "firing": [_firing(one) for one in policies if one.products],
         "table": table,
         "folder": out.as_posix(),
@@ -165,13 +165,19 @@ def compare(policies: Sequence[ShownPolicy], records: Mapping[Path, RunRecord]) 
     return Table("Measured", ("policy", *headings, "parameters"), tuple(rows), note)
 
 
-def _card(policy: ShownPolicy, captions: Sequence[str], budget: AttachmentBudget) -> dict[str, Any]:
-    videos = []
-    for file, caption in zip(policy.videos, captions, strict=True):
-        found = budget.take(file, "video/mp4") if file.exists() else None
-        if found is not None:
-            videos.append({"file": found, "caption": caption})
-    return {"title": policy.title, "colour": policy.colour, "videos": videos}
+def _films(
+    policies: Sequence[ShownPolicy], captions: Sequence[str], budget: AttachmentBudget
+) -> list[dict[str, Any]]:
+    """Return the videos, policies side by side under the same command."""
+    films = []
+    for index, caption in enumerate(captions):
+        for policy in policies:
+            file = policy.videos[index]
+            found = budget.take(file, "video/mp4") if file.exists() else None
+            if found is not None:
+                shown = {"title": policy.title, "colour": policy.colour}
+                films.append({"file": found, "caption": caption, **shown})
+    return films
 
 
 def _firing(policy: ShownPolicy) -> dict[str, Any]:

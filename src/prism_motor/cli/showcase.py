@@ -10,7 +10,7 @@ from typing import Annotated
 from prism_motor._ranges import Count, between
 
 
-def demo(out: Path = Path("outputs/demo"), updates: Count = 200) -> None:
+def demo(out: Path = Path("outputs/demo"), updates: Count = 180) -> None:
     """Train PRISM and an MLP of equal size to walk, with videos (8 minutes on two idle cores).
 
     A second call continues where the first one stopped.

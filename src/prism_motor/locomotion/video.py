@@ -23,7 +23,7 @@ from prism_motor.sim.rendering import Renderer
 if TYPE_CHECKING:
     from prism_motor.locomotion.task import LeggedTaskConfig
 
-FRAME_RATE = 30.0
+_FRAME_RATE = 30.0
 """Approximate frames per second: one is drawn every few control steps."""
 _SMOOTHED = 0.5
 """Time over which the velocity of a robot without a gait is averaged, s."""
@@ -97,7 +97,7 @@ class WalkingVideo:
             self.env.commands = HeldCommands(self.env.commands, config.command)
             self.env.reset()
         control_rate = 1 / self.env.control_dt
-        self.every = max(1, round(control_rate / FRAME_RATE))
+        self.every = max(1, round(control_rate / _FRAME_RATE))
         self.rate = control_rate / self.every
         self.overlay = WalkingOverlay(title, config.width, config.height)
         self.falls = 0
