@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LANE = 0.9
 """Distance between robots that walk side by side, m, per metre of standing height."""
 _ARROW_HEIGHT = 0.012
-_LEASH = 1.0
+_LEASH = 0.3
 """How far from the middle robots are drawn while the view follows, m, per metre of height."""
 
 
