@@ -27,7 +27,7 @@ READY_ALL := $(VENV_ALL)/.ready-$(call hash,$(CONSTRAINTS_ALL))
 # One process a core and one torch thread each: more only fight each other.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
-.PHONY: help setup setup-all demo physics test test-next test-fast test-light test-gpu faults check format docs bench clean python-next
+.PHONY: help setup setup-all demo physics test test-next test-fast test-light test-gpu faults check format docs bench release-check clean python-next
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,7 +65,7 @@ setup: $(READY)  ## Install locomotion and the tools into .venv
 setup-all: $(READY_ALL)  ## Install everything, LeRobot and LIBERO included, into .venv-all
 	$(call relink,$(VENV_ALL),-e . $(PLUGINS:%=-e %))
 
-demo: setup  ## Two policies learn to walk, a trained one shows how; ends with a page (8 minutes)
+demo: setup  ## PRISM and an MLP learn to walk; ends with a page with videos (8 minutes on two idle cores)
 	$(BIN)/prism demo --out outputs/demo
 
 physics: setup  ## Learn physics from first-order signals and show the result (3 minutes)
@@ -109,6 +109,9 @@ docs: $(READY_DOCS)  ## Build the documentation into site/; open site/index.html
 
 bench: setup  ## Measure the layer against its floor and its alternatives (about 5 minutes)
 	$(BIN)/python benchmarks/layer.py
+
+release-check:  ## Build wheel and sdist, and try them extra by extra in empty environments
+	.ci/release-check
 
 clean:  ## Remove the environment and what was generated
 	rm -rf $(VENV) $(VENV_ALL) $(VENV_NEXT) $(VENV_GPU) $(VENV_DOCS) outputs build dist site src/*.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -72,10 +72,8 @@ def make(arm: str, precision: str) -> tuple[TrackingLearner, ReplayBuffer, Exper
     settings = replace(
         settings,
         networks=arm_networks(arm, preset),
-        # Every step has one of the discriminator and one of the actor, which nothing holds.
-        discriminator=replace(settings.discriminator, every=1),
+        # As after the first updates, where the actor waits for the values.
         learner=replace(settings.learner, actor_delay=0),
-        anchor=replace(settings.anchor, weight=0.0, final=0.0),
     )
     layout = preset.task.layout
     sizes = transition_fields(layout, settings.networks.latent, len(settings.auxiliary.weights))
@@ -86,6 +84,7 @@ def make(arm: str, precision: str) -> tuple[TrackingLearner, ReplayBuffer, Exper
         replay.add(ends=torch.rand(preset.envs) < 0.01, **values)
     clips = [ExpertClip(str(i), torch.randn(500, layout.size)) for i in range(8)]
     learner = TrackingLearner(settings, layout, precision=precision)
+    learner.drop_anchor()
     return learner, replay, ExpertClips(clips, settings.latents.window)
 
 
@@ -100,13 +99,17 @@ def main() -> None:
     learner, replay, experts = make(options.arm, options.precision)
     for _ in range(3):
         learner.learn(replay, experts)
+    # The discriminator has its step in every second update or so: time whole rounds of it.
+    every = learner.settings.discriminator.every
     with Recorder() as recorder:
-        learner.learn(replay, experts)
+        for _ in range(every):
+            learner.learn(replay, experts)
     products = recorder.products
-    flops = sum(2 * a.numel() * b.shape[-1] for _, a, b in products)
+    flops = sum(2 * a.numel() * b.shape[-1] for _, a, b in products) / every
 
     def update() -> None:
-        learner.learn(replay, experts)
+        for _ in range(every):
+            learner.learn(replay, experts)
 
     def multiply() -> None:
         for product, a, b in products:
@@ -118,7 +121,7 @@ def main() -> None:
             start = time.process_time()
             step()
             times[name].append(time.process_time() - start)
-    quartile = {name: statistics.quantiles(values, n=4)[0] for name, values in times.items()}
+    quartile = {name: statistics.quantiles(one, n=4)[0] / every for name, one in times.items()}
     ratio = quartile["update"] / quartile["products"]
     print(
         f"laptop {options.arm:<11} {options.precision}  update {1e3 * quartile['update']:.1f} ms  "

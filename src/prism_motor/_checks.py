@@ -66,9 +66,14 @@ def check_choice(what: str, given: object, allowed: Iterable[str]) -> str:
     names = sorted(allowed)
     if isinstance(given, str) and given in names:
         return given
-    close = difflib.get_close_matches(show(given).strip("'"), names, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    hint = suggest(show(given).strip("'"), names)
     raise InputError(f"Unknown {what} {show(given)}; choose one of: {', '.join(names)}.{hint}")
+
+
+def suggest(given: str, names: Iterable[str]) -> str:
+    """Return a sentence with the name nearest to what was given; empty if none is near."""
+    close = difflib.get_close_matches(given, list(names), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 LONGEST_NAME = 100

@@ -36,8 +36,8 @@ class PlayRequest:
 
     runs: tuple[Path, ...]
     """Run folders or names of shipped policies, at least one."""
-    command: tuple[float, float, float] | Literal["task"] | None = None
-    """Velocities to begin with, or ``task``; ``None``: the domain's default."""
+    command: tuple[float, float, float] | Literal["random"] | None = None
+    """Velocities to begin with, or ``random``; ``None``: the domain's default."""
     prompts: tuple[str, ...] = ()
     """What to begin with, one after the other; empty: the domain's default."""
     primitives: bool = False

@@ -4,6 +4,7 @@ import pytest
 
 from prism_motor.campaigns import demo
 from prism_motor.campaigns.demo import DemoConfig, run_demo
+from prism_motor.campaigns.demo_page import describe_command
 from prism_motor.cli import main
 from prism_motor.locomotion.config import WalkingEvaluation
 from prism_motor.locomotion.video import VideoConfig
@@ -13,7 +14,10 @@ from prism_motor.sim.rendering import RenderingError
 TINY = DemoConfig(
     updates=2,
     evaluation=WalkingEvaluation(conditions=("nominal",), seeds=(101,), envs=2, episodes=1),
-    video=VideoConfig(seconds=0.2, width=64, height=64),
+    videos=(
+        VideoConfig(seconds=0.1, width=64, height=64),
+        VideoConfig(seconds=0.1, width=64, height=64, command=(0.3, 0.0, 0.5)),
+    ),
     overrides={"envs": 8, "ppo.steps": 4, "ppo.epochs": 1, "ppo.minibatches": 2},
 )
 
@@ -23,28 +27,44 @@ def test_the_default_is_fair_and_of_the_laptop_preset():
     assert campaign.preset == "laptop"
     assert {arm.name for arm in campaign.arms} == {"mlp-matched", "prism"}
     assert not any(arm.overrides for arm in campaign.arms)
-    assert campaign.updates == 300  # the same for both
+    assert campaign.updates == 180  # the same for both
     assert campaign.tuning is None
+    assert any(video.command[2] for video in DemoConfig().videos)  # one turns
+
+
+def test_commands_in_words():
+    assert describe_command((0.3, 0.0, 0.5)) == "0.3 m/s ahead, turning left by 0.5 rad/s"
+    assert describe_command((0.0, -0.2, 0.0)) == "0.2 m/s to the right"
+    assert describe_command((0.0, 0.0, 0.0)) == "0 m/s ahead"
+    assert describe_command(None) == "commands as in training"
 
 
 @pytest.mark.slow
 def test_demo_ends_with_a_page_and_reuses_what_is_done(tmp_path, capsys, monkeypatch):
     out = tmp_path / "demo"
-    report = run_demo(TINY, out, "prism demo --out <here>")
-    assert report.page == out / "report.html"
-    source = report.page.read_text()
+    made = run_demo(TINY, out, "prism demo --out <here>")
+    assert made.page == out / "index.html"
+    printed = capsys.readouterr().out
+    assert [f"Step {i} of 4" in printed for i in range(1, 5)] == [True] * 4
+    source = made.page.read_text()
     assert "prism demo --out &lt;here&gt;" in source
-    assert source.count("<video ") == 3
-    (chapter,) = report.chapters
-    labels = [row[0].text for row in chapter.main.rows]
-    assert len(labels) == 3
-    assert any(label.startswith("prism") and "1,000 updates" in label for label in labels)
-    compared = [subject for subject, _ in chapter.findings]
-    # Only the two arms that had the same chance are compared.
-    assert compared[0] == "prism, 2 updates against mlp-matched, 2 updates:"
+    titles = [row[0].text for row in made.table.rows]
+    assert titles == [
+        "MLP, same size, 2 updates",
+        "PRISM, 2 updates",
+        "MLP, same size, 1,000 updates",
+        "PRISM, 1,000 updates",
+    ]
+    assert all(source.count(title) >= 2 for title in titles)
+    assert source.count("<video ") == 8  # two each
+    assert source.index("<video ") < source.index("<table>")
+    assert source.count('<li><span class="name">') == 12  # six products of each PRISM
+    assert source.count("<table>") == 1
+    assert "interval" not in source  # nothing was tested
+    assert "prism play" in source
 
     films = {file: file.stat().st_mtime_ns for file in out.rglob("*.mp4")}
-    capsys.readouterr()
+    assert len(films) == 8
     run_demo(TINY, out)
     printed = capsys.readouterr().out
     assert "2 of 2 runs done" in printed
@@ -61,7 +81,10 @@ def test_demo_ends_with_a_page_and_reuses_what_is_done(tmp_path, capsys, monkeyp
 
     monkeypatch.setattr(demo, "WalkingVideo", refuse)
     monkeypatch.setattr(demo, "shipped_names", list)
-    assert "<video " not in run_demo(TINY, out).page.read_text()
+    alone = run_demo(TINY, out)
+    assert len(alone.table.rows) == 2
+    assert "<video" not in alone.page.read_text()
+    assert "no OpenGL here" in alone.page.read_text()
     assert "The page has no videos: no OpenGL here" in capsys.readouterr().out
 
     with pytest.raises(ConfigError, match=r"updates is 2 there and 3"):

@@ -116,6 +116,9 @@ def test_the_time_left_is_estimated_from_what_was_measured(trained):
     seconds = ledger.seconds_left(1)
     assert seconds > 0
     assert ledger.seconds_left(2) == pytest.approx(seconds / 2, rel=0.5)
+    later = ledger.seconds_left(2, later=10) - ledger.seconds_left(2)  # by one process
+    assert later > 0
+    assert ledger.seconds_left(1, later=20) - seconds == pytest.approx(2 * later)
     assert Ledger(campaign(), trained / "none").seconds_left(1) is None
 
 

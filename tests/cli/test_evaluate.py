@@ -48,6 +48,29 @@ def test_the_command_prints_a_table_and_does_nothing_twice(run, capsys):
     assert again["episodes"] == json.loads(stored)["episodes"]
 
 
+def test_results_go_to_a_copy_on_request(run, tmp_path, capsys):
+    out = tmp_path / "kept" / "copy"
+    words = ["eval", str(run), "--seeds", "9", *TINY, "--out", str(out)]
+    main(words)
+    assert f"Writing to a copy of {run} in {out}." in capsys.readouterr().out
+    assert (out / "evaluations" / "nominal-9.json").is_file()
+    assert not (run / "evaluations" / "nominal-9.json").exists()
+    main(words)
+    assert "6 episodes already done" in capsys.readouterr().out
+    other = tmp_path / "other"
+    other.mkdir()
+    assert "is not a copy of the run" in error_of(capsys, *words[1:-1], other)
+
+
+def test_names_of_shipped_policies_are_suggested_and_renamed(capsys):
+    said = error_of(capsys, "g1-prsm")
+    assert "Did you mean 'g1-prism'?" in said
+    with pytest.raises(SystemExit) as stopped:
+        main(["eval", "g1-gated", "--help"])
+    assert not stopped.value.code
+    assert "g1-gated is now called g1-prism." in capsys.readouterr().err
+
+
 def test_an_earlier_checkpoint(run, capsys):
     main(["eval", str(run), "--checkpoint", "1", "--seeds", "7", *TINY])
     assert "checkpoint 1" in capsys.readouterr().out

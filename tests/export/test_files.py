@@ -4,6 +4,7 @@ import json
 import sys
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -22,6 +23,7 @@ from prism_motor.nn import (
     advance_warmup,
     build_actor,
     make_interaction,
+    prune,
 )
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="extra 'deploy' is not installed")
@@ -302,3 +304,20 @@ def test_missing_packages_name_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(ImportError, match=r"export_onnx needs onnxscript.*prism-motor\[deploy\]"):
         export_onnx(PolynomialLayer(6, 5), tmp_path / "policy.onnx", torch.zeros(1, 6))
+
+
+def test_a_pruned_actor_is_smaller_and_says_the_same(tmp_path):
+    torch.manual_seed(0)
+    actor = build_actor("prism", 47, 12, gate_init=1.0)
+    with torch.no_grad():
+        actor.encoder.interaction.gate[0, ::2] = 0
+    x = torch.randn(9, 47)
+    files = [tmp_path / "whole.onnx", tmp_path / "pruned.onnx"]
+    for network, file in zip((actor, prune(actor)), files, strict=True):
+        export_onnx(network, file, x[:1])
+        session = onnxruntime.InferenceSession(file)
+        (said,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+        np.testing.assert_allclose(said, actor(x).detach().numpy(), atol=1e-5)
+    # Half of the second factor's 256 rows of 47 weights and a bias, in single precision.
+    cut = 128 * 48 * 4
+    assert files[1].stat().st_size < files[0].stat().st_size - 0.8 * cut

@@ -212,6 +212,17 @@ def test_commands_are_clamped_to_what_was_trained(controller, export, capsys):
     assert capsys.readouterr().err == ""  # the same heading, so nothing to note
 
 
+def test_a_held_command_is_a_yaw_rate_whatever_was_followed_in_training(controller, capsys):
+    assert "heading" in controller.contract["command"]["ranges"]
+    controller.by_rate = True
+    for yaw in (0.0, 2.0):
+        held = controller.velocity_command(np.array([0.3, 0.0, 0.4]), yaw)
+        np.testing.assert_allclose(held, [0.3, 0.0, 0.4])
+    assert capsys.readouterr().err == ""
+    assert controller.velocity_command(np.array([0.3, 0.0, 4.0]), 0.0)[2] == 1.0
+    assert "yaw_rate 4.0 is outside the trained range" in capsys.readouterr().err
+
+
 def test_a_policy_that_was_trained_with_yaw_rates_takes_one(exports, export, capsys):
     contract = read_contract(exports("quadruped"))
     turn = contract["command"]["ranges"].pop("heading")

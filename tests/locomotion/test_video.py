@@ -18,7 +18,7 @@ from prism_motor.locomotion.video import VideoConfig, WalkingVideo
 from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.rendering import Renderer, RenderingError, find_backend
 from prism_motor.sim.robots import make_robot
-from prism_motor.sim.video_files import write_video
+from prism_motor.sim.video_files import unused_file, write_video
 from prism_motor.train import session
 
 SMALL = {"width": 96, "height": 72}
@@ -103,12 +103,13 @@ def test_bars_are_as_long_as_the_velocity():
 
     def blue(velocity):
         picture = overlay.draw(white, "status", (0.0, 0.0, 0.0), velocity).astype(int)
-        bars = picture[405:466, 66:184]
+        assert (picture[150:] == 255).all()  # nothing over the legs
+        bars = picture[70:134, 66:142]
         columns = np.argwhere((bars == (26, 107, 184)).all(-1))[:, 1] + 66
         return columns.min(), columns.max()
 
-    assert blue((1.0, 0.0, 0.0)) == pytest.approx((124, 182), abs=4)  # less the mark
-    assert blue((-0.5, 0.0, 0.0)) == pytest.approx((95, 124), abs=4)
+    assert blue((1.0, 0.0, 0.0)) == pytest.approx((104, 140), abs=4)  # less the mark
+    assert blue((-0.5, 0.0, 0.0)) == pytest.approx((86, 104), abs=4)
     assert blue((9.0, 0.0, 0.0)) == blue((1.0, 0.0, 0.0))
 
 
@@ -220,9 +221,38 @@ def run(tmp_path_factory):
 
 
 def test_command_writes_a_video_into_the_run(run, capsys):
-    main(["video", str(run), "--seconds", "0.4", "--width", "96", "--height", "72"])
+    words = ["video", str(run), "--width", "96", "--height", "72"]
+    main([*words, "--seconds", "0.4"])
     assert "the robot never fell" in capsys.readouterr().out
-    assert imageio.imread(run / "videos" / "00000000-nominal.mp4").shape == (10, 72, 96, 3)
+    first = run / "videos" / "00000000-nominal-forward0.5-seed1.mp4"
+    assert imageio.imread(first).shape == (10, 72, 96, 3)
+
+    # Later ones are put beside it, whatever they show.
+    contents = first.read_bytes()
+    for more in (["--seconds", "0.1"], ["--seconds", "0.1", "--command", "0.2", "0", "-0.3"]):
+        main([*words, *more])
+    assert sorted(file.name for file in first.parent.iterdir()) == [
+        "00000000-nominal-forward0.2-turn-0.3-seed1.mp4",
+        "00000000-nominal-forward0.5-seed1-2.mp4",
+        first.name,
+    ]
+    assert first.read_bytes() == contents
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [((0.6, 0.0, 0.5), "forward0.6-turn0.5"), ((0, 0, 0), "standing"), (None, "random")],
+)
+def test_names_of_videos_say_what_they_show(command, told):
+    config = VideoConfig(command=command, condition="payload", seed=4)
+    assert config.name == f"payload-{told}-seed4"
+
+
+def test_numbered_names_are_those_of_no_other_video(tmp_path):
+    assert unused_file(tmp_path, "a") == tmp_path / "a.mp4"
+    (tmp_path / "a.mp4").touch()
+    (tmp_path / "a-2.gif").touch()
+    assert unused_file(tmp_path, "a") == tmp_path / "a-3.mp4"
 
 
 @pytest.mark.skipif(find_library("OSMesa") is None, reason="apt-get install libosmesa6")

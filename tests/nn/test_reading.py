@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -147,6 +149,36 @@ def test_degree_three_lists_pairs_and_triples():
     gates = layer.gate[:, triple.feature].prod().abs().item()
     norms = layer.weight[:, triple.feature].norm(dim=-1).prod().item()
     assert triple.strength == pytest.approx(gates * norms, rel=1e-5)
+
+
+@pytest.mark.parametrize("degree", [2, 3])
+def test_a_readout_adds_up_the_coefficients_of_all_features(degree):
+    layer = randomise(PolynomialLayer(4, 5, degree))
+    head = torch.randn(2, 5)
+    expansion = layer.expand()
+    found = layer.interactions(["a", "b", "c", "d"], top=None, readout=head)
+    assert all(entry.feature is None and entry.factors == () for entry in found)
+    assert [entry.strength for entry in found] == sorted((e.strength for e in found), reverse=True)
+    assert sum(entry.share for entry in found) == pytest.approx(1.0)
+    assert len(found) == sum(math.comb(3 + d, d) for d in range(2, degree + 1))
+    for entry in found:
+        inputs = ["abcd".index(name) for name in entry.inputs]
+        features = [expansion.coefficient(j, *inputs) for j in range(5)]
+        rows = (head.double() @ torch.tensor(features, dtype=torch.float64)).tolist()
+        assert entry.coefficient == pytest.approx(max(rows, key=abs))
+        assert entry.strength == pytest.approx(math.hypot(*rows))
+    assert layer.interactions(["a", "b", "c", "d"], top=2, readout=head) == found[:2]
+
+
+def test_what_the_readout_does_not_read_counts_nothing():
+    layer, names = planted_layer()
+    (first,) = layer.interactions(names, top=1, readout=torch.tensor([1.0, 0.0, 0.0]))
+    assert first.inputs == ("dq_1", "dq_1")
+    assert str(first) == "+2 * dq_1 * dq_1 (share 100%)"
+    with pytest.raises(ValueError, match="each of the 3 features"):
+        layer.interactions(names, readout=torch.ones(1, 4))
+    with pytest.raises(ValueError, match="more than can be held"):
+        PolynomialLayer(2000, 1).interactions(readout=torch.ones(1, 1))
 
 
 def test_degree_one_has_no_interactions():

@@ -81,6 +81,21 @@ def test_gates_have_their_own_rate():
     assert not torch.equal(still[0].weight, network(1)[0].weight)
 
 
+def test_a_cost_closes_the_gates_that_the_loss_does_not_hold_open():
+    arm = StudyArm("adaptive", "adaptive", "gated", gate_init=0.2)
+    x = np.random.default_rng(0).normal(size=(500, 3))
+    linear, product = x @ np.eye(3)[:, :2], np.stack([x[:, 0] * x[:, 1], x[:, 2]], 1)
+    open_gates = []
+    for targets in (linear, product):
+        part = Split(x, targets)
+        net = made(arm, 1)
+        member = Member(net, Standardised(Splits(part, part, part, part)), 1, 2e-2)
+        train_together([member], updates=300, batch=50, gate_cost=0.3)
+        open_gates.append(int(net[0].gate.ne(0).sum()))
+    assert open_gates[0] == 0
+    assert open_gates[1] > 0
+
+
 def test_marks_see_the_present_parameters():
     net = network(1)
     seen = []

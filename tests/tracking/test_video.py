@@ -19,7 +19,7 @@ from prism_motor.tracking.motions import find_clip, make_motion
 from prism_motor.tracking.overlay import TrackingOverlay
 from prism_motor.tracking.references import References
 from prism_motor.tracking.training_videos import SETTINGS, TrackingVideos
-from prism_motor.tracking.video import TrackingFilm, TrackingVideo, unused_name
+from prism_motor.tracking.video import TrackingFilm, TrackingVideo
 from prism_motor.train import session
 from tests.tracking.tiny import make_run
 
@@ -112,13 +112,6 @@ def test_what_is_said_is_what_was_measured(references):
     emd = earth_movers_distance(film.tracked.qpos[:, 7:], references.qpos[:101, 7:])
     assert film.summary() == f"2.0 s, upright 50% of the frames, EMD {emd:.2f} rad"
     assert film.emd(1) == 0.0
-
-
-def test_videos_never_overwrite_each_other(tmp_path):
-    assert unused_name(tmp_path, "a") == "a"
-    (tmp_path / "a.mp4").touch()
-    (tmp_path / "a-2.gif").touch()
-    assert unused_name(tmp_path, "a") == "a-3"
 
 
 @pytest.mark.parametrize(

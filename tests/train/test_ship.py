@@ -182,7 +182,7 @@ def test_export_and_video_take_the_name_and_write_into_the_copy(case, package):
         assert os.path.exists("outputs/tiny/export/policy.onnx")
     if case.name == "locomotion":
         main(["video", "tiny", "--seconds", "0.1", "--width", "96", "--height", "72"])
-        assert os.path.exists("outputs/tiny/videos/00000002-nominal.mp4")
+        assert os.path.exists("outputs/tiny/videos/00000002-nominal-forward0.5-seed1.mp4")
         main(["video", "tiny", "--out", "film.gif", "--seconds", "0.1"])
     assert contents(package) == before
 

@@ -58,6 +58,22 @@ def test_the_robot_walks_as_it_is_told(app, page):
     assert errors == []
 
 
+@pytest.mark.slow
+def test_keys_steer(app, page):
+    session = app.show.session
+    page.goto(app.url)
+    page.get_by_text("g1-prism").first.wait_for()
+    for key, wanted in (
+        ("i", (0.1, 0.0, 0.0)),
+        ("j", (0.1, 0.0, 0.1)),
+        ("u", (0.1, 0.05, 0.1)),
+        ("k", (0.0, 0.05, 0.1)),
+        ("x", (0.0, 0.0, 0.0)),
+    ):
+        page.keyboard.press(key)
+        wait_until(lambda wanted=wanted: session.command == pytest.approx(wanted), page)
+
+
 CONNECT = """
 address => new Promise(resolve => {
     const socket = new WebSocket(address, ["viser-v%s"]);

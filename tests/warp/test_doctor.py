@@ -33,7 +33,7 @@ def test_what_is_not_as_promised_fails(capsys, monkeypatch):
     assert caught.value.code == 1
     told = capsys.readouterr().out
     assert "WRONG  control steps of g1 are MuJoCo's" in told
-    assert "1 not as promised: please open an issue" in told
+    assert "1 check did not turn out as promised: please open an issue" in told
 
 
 @pytest.mark.parametrize(("device", "ok"), [("cpu", False), ("cuda:0", None)])

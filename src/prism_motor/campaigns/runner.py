@@ -109,6 +109,7 @@ class Runner:
         until: Seconds after which no new job is started.
         reuse: Folders to copy runs from if their settings are exactly the same.
         poll: Seconds between checks on the children.
+        later: What comes after the campaign, in updates of one run, for the estimate of the time.
     """
 
     def __init__(
@@ -121,10 +122,11 @@ class Runner:
         until: float | None = None,
         reuse: Sequence[Path] = (),
         poll: float = 0.5,
+        later: float = 0.0,
     ) -> None:
         self.campaign, self.folder, self.reuse = campaign, folder, reuse
         self.place: JobPlace = place or LocalPlace()
-        self.jobs, self.until, self.poll = jobs, until, poll
+        self.jobs, self.until, self.poll, self.later = jobs, until, poll, later
         for source in reuse:
             if not source.is_dir():
                 raise CampaignError(f"No such folder to reuse runs from: {source}.")
@@ -147,7 +149,7 @@ class Runner:
             self.ledger.write()
             self.display.event(
                 f"{self.campaign.name} in {self.folder}: {self.ledger.finished} of "
-                f"{len(self.ledger)} runs done, {count(self.slots, 'job')} at a time"
+                f"{count(len(self.ledger), 'run')} done, {count(self.slots, 'job')} at a time"
             )
             try:
                 while self._start_jobs() or self.running or self._waits():
@@ -278,13 +280,13 @@ class Runner:
             job.close()
 
     def _describe(self) -> str:
-        parts = [f"{self.ledger.finished} of {len(self.ledger)} runs done"]
+        parts = [f"{self.ledger.finished} of {count(len(self.ledger), 'run')} done"]
         parts += [
             f"{job.work.title} {job.describe(self.ledger.state(job.work))}" for job in self.running
         ]
         if self.elsewhere:
             parts.append(f"{count(len(self.elsewhere), 'job')} of an earlier runner")
-        left = self.ledger.seconds_left(self.slots)
+        left = self.ledger.seconds_left(self.slots, self.later)
         if left is not None:
             parts.append(f"about {duration(left)} left")
         return "  ".join(parts)

@@ -73,7 +73,7 @@ def describe_status(campaign: Campaign, folder: Path, jobs: int) -> str:
         parts.append(_table(rows))
     running = is_locked(folder / LOCK)
     parts.append(
-        f"{ledger.finished} of {len(ledger)} runs done; {_left(ledger, jobs)}\n"
+        f"{ledger.finished} of {count(len(ledger), 'run')} done; {_left(ledger, jobs)}\n"
         + ("A runner is active." if running else "No runner is active.")
     )
     return "\n\n".join(parts)
@@ -130,7 +130,7 @@ def _cell(ledger: Ledger, work: PlannedWork) -> str:
     ended = "failed" if has_failed(work.log) else "stopped"
     if state.trained:
         word = "evaluating" if busy else "failed" if ended == "failed" else "trained"
-        return f"{word}, {state.evaluated} of {state.evaluations} evaluations"
+        return f"{word}, {state.evaluated} of {count(state.evaluations, 'evaluation')}"
     row = work.live_updates() if busy else None
     if busy:
         return f"running, {100 * (row[0] if row else state.updates) / state.total:.0f} %"

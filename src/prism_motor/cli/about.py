@@ -110,6 +110,10 @@ def params(json: bool = False) -> None:
             numbers = (f"{row['parameters']:,}", f"{row['expected']:,}")
             table.append([str(row["name"]), *numbers, mark, str(row["paper"])])
         print(text_table(table))
+        print(
+            "\nexpected: the exact count, derived from the paper and the authors' release; "
+            "paper prints: the rounded one that stands there, if any."
+        )
     if wrong:
         print(f"prism: error: counts differ for {', '.join(map(str, wrong))}", file=sys.stderr)
         sys.exit(1)

@@ -122,7 +122,7 @@ def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
     except KeyboardInterrupt:
         print(f"Stopped. Continue with: {again}", file=sys.stderr)
         raise
-    print(f"{outcome.done} of {outcome.total} runs done.")
+    print(f"{outcome.done} of {count(outcome.total, 'run')} done.")
     if outcome.done == outcome.total:
         print(f"Next: prism campaign report {folder}")
         return

@@ -34,9 +34,10 @@ class Command:
             call(function, words, prog=f"prism {name}")
 
 
-_TRY, _TRAIN, _LOOK, _ROBOT, _ABOUT = (
+_TRY, _TRAIN, _EVALUATE, _LOOK, _ROBOT, _ABOUT = GROUPS = (
     "Try it",
-    "Train and evaluate",
+    "Train",
+    "Evaluate and report",
     "Analyse what was learned",
     "Robots, tasks and data",
     "About",
@@ -47,12 +48,12 @@ COMMANDS: dict[str, Command] = {
     "play": Command(_TRY, "Watch trained policies live in the browser.", "watch:play"),
     "video": Command(_TRY, "Record videos of a trained policy.", "video:video", raw=True),
     "train": Command(_TRAIN, "Train a policy.", "train:train", raw=True),
-    "eval": Command(_TRAIN, "Evaluate a trained policy.", "evaluate:evaluate", raw=True),
+    "eval": Command(_EVALUATE, "Evaluate a trained policy.", "evaluate:evaluate", raw=True),
     "campaign": Command(_TRAIN, "Do many runs from one file.", "campaign:campaign", raw=True),
     "estimate": Command(_TRAIN, "Hours and memory of a run.", "estimate:estimate", raw=True),
-    "report": Command(_TRAIN, "Write a page about all runs in a folder.", "runs:report"),
-    "archive": Command(_TRAIN, "Copy runs without weights, to check results.", "runs:archive"),
-    "verify": Command(_TRAIN, "Check that runs are as they were written.", "runs:verify"),
+    "report": Command(_EVALUATE, "Write a page about all runs in a folder.", "runs:report"),
+    "archive": Command(_EVALUATE, "Copy runs without weights, to check results.", "runs:archive"),
+    "verify": Command(_EVALUATE, "Check that runs are as they were written.", "runs:verify"),
     "replay": Command(_TRAIN, "Repeat an update that diverged.", "train:replay"),
     "export": Command(_ROBOT, "Export a policy for a robot or for LeRobot.", "runs:export"),
     "sim2sim": Command(_ROBOT, "Run an exported policy in MuJoCo.", "watch:sim2sim"),
@@ -94,7 +95,7 @@ def describe() -> str:
         "",
         "Learned products of what a robot senses, for any robot policy.",
     ]
-    for group in (_TRY, _TRAIN, _LOOK, _ROBOT, _ABOUT):
+    for group in GROUPS:
         lines += ["", f"{group}:"]
         lines += [
             f"  {name:<10} {command.help}"
@@ -104,6 +105,7 @@ def describe() -> str:
     lines += [
         "",
         "prism COMMAND --help shows the options of a command; --plugin MODULE, with any command,",
-        "loads your own module first; prism --version prints the version.",
+        "loads your own module first; prism --version prints the version; prism",
+        "--tyro-print-completion bash (zsh, tcsh) prints a script that completes all this.",
     ]
     return "\n".join(lines)

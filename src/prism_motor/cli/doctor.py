@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from prism_motor._console import count
 from prism_motor._devices import Device, resolve_device
 from prism_motor._ranges import between
 from prism_motor.cli.about import collect
@@ -33,5 +34,8 @@ def doctor(device: Device = "auto", envs: Annotated[int, between(0, 1_000_000)] 
         print(f"{verdict:<6} {finding.check}: {finding.result}", flush=True)
         wrong += finding.ok is False
     if wrong:
-        print(f"\n{wrong} not as promised: please open an issue with this report.")
+        print(
+            f"\n{count(wrong, 'check')} did not turn out as promised: please open an issue "
+            "with this report."
+        )
         raise SystemExit(1)

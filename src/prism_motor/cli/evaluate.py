@@ -17,7 +17,7 @@ from prism_motor.runs.shipped import writable
 if TYPE_CHECKING:
     from prism_motor.train.evaluations import Evaluations
 
-_USAGE = """usage: prism eval RUN [--conditions NAMES] [--seeds NUMBERS] [OPTIONS]
+_USAGE = """usage: prism eval RUN [--conditions NAMES] [--seeds NUMBERS] [--out FOLDER] [OPTIONS]
 
 Evaluates the policy of a run folder, or one shipped with prism, and writes every episode to
 RUN/evaluations. A second call with the same checkpoint only runs what is missing.
@@ -33,6 +33,8 @@ class EvalOptions(Checked, section="--"):
     """Which checkpoint; default: the one to report, else the newest."""
     again: bool = False
     """Repeat finished episodes."""
+    out: Path | None = None
+    """Folder for a copy of the run that gets the results; default: the run itself."""
     read: Path | None = None
     """Store the results of another program instead: an eval_info.json of lerobot-eval."""
 
@@ -66,7 +68,7 @@ def evaluate(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     changes = {key: tuple(v) if isinstance(v, list) else v for key, v in changes.items()}
     evaluation = replace(defaults, **changes)
     # Find out what is missing.
-    run = writable(Path(given))
+    run = writable(Path(given), options.out)
     evaluations = Evaluations(run, evaluation, options.checkpoint)
     if options.read is not None:
         _store(evaluations, options.read)

@@ -10,14 +10,14 @@ from typing import Annotated
 from prism_motor._ranges import Count, between
 
 
-def demo(out: Path = Path("outputs/demo"), updates: Count = 300) -> None:
-    """Train PRISM and an MLP of equal size to walk, with videos (8 minutes on two cores).
+def demo(out: Path = Path("outputs/demo"), updates: Count = 180) -> None:
+    """Train PRISM and an MLP of equal size to walk, with videos (8 minutes on two idle cores).
 
     A second call continues where the first one stopped.
 
     Args:
         out: Folder for runs, videos and the page.
-        updates: Updates per policy, about one per second.
+        updates: Updates per policy, each about two seconds.
     """
     from prism_motor.campaigns.demo import DemoConfig, run_demo
     from prism_motor.report import terminal_table
@@ -26,16 +26,14 @@ def demo(out: Path = Path("outputs/demo"), updates: Count = 300) -> None:
     words = ["prism", "demo"] + (["--out", str(out)] if out != Path("outputs/demo") else [])
     words += ["--updates", str(updates)] if updates != DemoConfig.updates else []
     try:
-        report = run_demo(config, out, shlex.join(words))
+        made = run_demo(config, out, shlex.join(words))
     except KeyboardInterrupt:
         print(
             f"\nStopped. The same command continues from here: {shlex.join(words)}", file=sys.stderr
         )
         raise
-    for chapter in report.chapters:
-        if chapter.main:
-            print(f"\n{terminal_table(chapter.main)}")
-    print(f"\nOpen {report.page} in a browser.")
+    print(f"\n{terminal_table(made.table)}")
+    print(f"\nOpen {made.page} in a browser.")
 
 
 def physics(

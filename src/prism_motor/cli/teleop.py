@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional
 
+from prism_motor._console import count
 from prism_motor._ranges import Seed, between
 from prism_motor.cli.watch import Seconds, serve
 
@@ -55,7 +56,7 @@ def teleop(
         made.append(make_show(out, chosen, episodes=episodes, image_size=image_size, seed=seed))
         kept = len(made[0].session.kept)
         if kept:
-            print(f"{out} has {kept} of {episodes} episodes already.", flush=True)
+            print(f"{out} has {kept} of {count(episodes, 'episode')} already.", flush=True)
         return made[0]
 
     serve(make_show, host, port, seconds)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _USAGE = """usage: prism video RUN [--out FILE] [--checkpoint NUMBER] [--device DEVICE] [OPTIONS]
 
-Records videos of the policy of a run folder, or of one shipped with prism, in RUN/videos.
+Records videos of the policy of a run folder, or of one shipped with prism, in RUN/videos, without
+replacing earlier ones.
 prism video RUN --help shows the options for that run: what can be shown depends on the domain
 ({domains}), e.g. --condition low-friction."""
 
@@ -76,7 +77,7 @@ def _record(films: Sequence[Film], run: str, out: Path | None) -> None:
     """Make all videos, one after the other."""
     from prism_motor.runs.layout import VIDEOS
     from prism_motor.runs.shipped import writable
-    from prism_motor.sim.video_files import check_file, write_video
+    from prism_motor.sim.video_files import check_file, unused_file, write_video
 
     if out is not None and out.suffix:
         if len(films) > 1:
@@ -84,11 +85,13 @@ def _record(films: Sequence[Film], run: str, out: Path | None) -> None:
                 f"--out: {out} holds one video, but there are {len(films)} to make; give a folder, "
                 "or ask for one of them."
             )
-        files = [out]
+        folder, files = out.parent, [out]
     else:
         folder = out or writable(run) / VIDEOS
-        files = [folder / f"{film.name}.mp4" for film in films]
-    for film, file in zip(films, files, strict=True):
+        files = [None] * len(films)
+    for film, named in zip(films, files, strict=True):
+        # Chosen one by one, so that earlier videos stay, those of this call too.
+        file = named or unused_file(folder, film.name)
         check_file(file)
         write_video(file, _with_progress(film), film.rate)
         print(f"{file}: {film.summary()}")

@@ -28,7 +28,7 @@ SHIPPED_PAIR = ("g1-mlp-matched", "g1-prism")
 
 def play(
     runs: Positional[tuple[Path, ...]] = (),
-    command: Velocities | Literal["task"] | None = None,
+    command: Velocities | Literal["random"] | None = None,
     prompts: Annotated[tuple[str, ...], length(0, 100)] = (),
     host: str = "127.0.0.1",
     port: Annotated[int, between(0, 65535)] = 8080,
@@ -42,7 +42,7 @@ def play(
         runs: One or two runs of walking policies, or one of a tracking policy: folders or names of
             shipped policies; default: the shipped pair of walking ones.
         command: Forward and sideways velocity (m/s) and yaw rate (rad/s) that walking starts with,
-            or task for commands as in training; default: 0.4 0 0.
+            or random for commands as in training; default: 0.4 0 0.
         prompts: What tracking starts with: a motion (wave, or a file), a pose of one
             (goal:wave@1.5, at 1.5 s) or a reward (reward:raisearms-m-l); several take turns.
         host: Address to listen on; the default is reachable only from this machine. Whoever can
@@ -112,7 +112,7 @@ def sim2sim(
     export: Positional[Path],
     seconds: Seconds | None = None,
     seed: Seed = 0,
-    command: Velocities | None = None,
+    command: Velocities | Literal["random"] = "random",
     clip: str | None = None,
 ) -> None:
     """Run an exported policy in MuJoCo without any of the training code.
@@ -123,14 +123,14 @@ def sim2sim(
         export: The folder written by prism export.
         seconds: Length of the episode; default: 24 of walking, or the whole clip.
         seed: Seed of start pose and commands of walking.
-        command: For walking: forward and sideways velocity (m/s) and heading (rad; yaw rate in
-            rad/s if the policy was trained with it) to hold; default: random, as in training.
+        command: For walking: forward and sideways velocity (m/s) and yaw rate (rad/s) to hold, or
+            random for commands as in training.
         clip: For tracking: which of the exported clips; default: the first one.
     """
     from prism_motor.export import runner
 
     try:
-        runner.run(export, seconds, seed, command, clip)
+        runner.run(export, seconds, seed, None if command == "random" else command, clip)
     except runner.SafetyStop as stop:
         print(f"prism: stopped {stop}", file=sys.stderr)
         sys.exit(runner.STOPPED)

@@ -72,7 +72,7 @@ def run(
         path: The export.
         seconds: How long; default: 24 s of walking, or all of a clip.
         seed: Seed of start pose and commands of walking.
-        command: One command for walking; default: drawn ones.
+        command: One command for walking, m/s, m/s and a yaw rate, rad/s; default: drawn ones.
         clip: The clip to track; default: the first one.
     """
     if seconds is not None and not 0 < seconds <= 86400:
@@ -106,9 +106,9 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of start pose and commands")
     parser.add_argument(
-        "--command", type=float, nargs=3, metavar=("VX", "VY", "TURN"),
-        help="one fixed command instead of drawn ones: m/s, m/s, and a heading (rad) or, if the "
-        "policy was trained with it, a yaw rate (rad/s)",
+        "--command", type=float, nargs=3, metavar=("VX", "VY", "YAW_RATE"),
+        help="one fixed command instead of drawn ones: forward and sideways velocity (m/s) and yaw "
+        "rate (rad/s)",
     )  # fmt: skip
     parser.add_argument("--clip", help="which clip to track; default: the first one")
     words = parser.parse_args()

@@ -139,7 +139,8 @@ class WalkingFilm(Checked, section="--"):
         0.0,
         0.0,
     )
-    """Forward and sideways velocity (m/s) and yaw rate (rad/s), or random."""
+    """Forward and sideways velocity (m/s) and yaw rate (rad/s), or random for commands as in
+    training."""
     condition: str = "nominal"
     """One of nominal, low-friction, payload, pushes, training."""
     width: Annotated[int, between(16, 8192)] = 640

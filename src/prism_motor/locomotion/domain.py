@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from prism_motor._console import count
 from prism_motor.domains import Domain
 from prism_motor.locomotion.conditions import CONDITIONS, find_condition
 from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation, WalkingFilm
@@ -116,7 +117,7 @@ class LocomotionDomain(Domain):
     def summary(self, trainer: Trainer) -> str:
         """Describe what is trained, with how many environments."""
         config: LocomotionConfig = trainer.config
-        return f"{config.arm} on {config.preset}, {config.envs} environments"
+        return f"{config.arm} on {config.preset}, {count(config.envs, 'environment')}"
 
     def prepare(self, config: LocomotionConfig) -> LocomotionConfig:
         """Raise if task, robot and actor do not fit, and say what engine ``auto`` stands for."""
@@ -160,7 +161,7 @@ class LocomotionDomain(Domain):
         policy = self.place_policy(run, step, device)
         trained = policy.config
         title = f"{trained.arm}, {trained.preset}, seed {trained.seed}, update {policy.step}"
-        name = f"{policy.step:08d}-{config.condition}"
+        name = f"{policy.step:08d}-{config.name}"
         return [WalkingVideo(policy, trained.task, config, title, name)]
 
     def load_policy(self, run: str | Path, step: int | None = None) -> WalkingPolicy:

@@ -55,21 +55,22 @@ class WalkingOverlay:
         u = self.unit
         draw.text((12 * u, 10 * u), self.title, fill=_INK, font=self.font)
         draw.text((12 * u, 30 * u), status, fill=_INK, font=self.small)
-        top = image.height - 92 * u
+        # Beside the head: at the bottom it would hide the feet.
+        top = 52 * u
         draw.rounded_rectangle(
-            (8 * u, top, 356 * u, image.height - 8 * u), radius=8 * u, fill=(255, 255, 255, 200)
+            (8 * u, top, 266 * u, top + 84 * u), radius=8 * u, fill=(255, 255, 255, 200)
         )
         if command is not None:
-            self._text(draw, 252, top + 6 * u, "command", _COMMAND, anchor="ra")
-        self._text(draw, 316, top + 6 * u, "measured", _MEASURED, anchor="ra")
+            self._text(draw, 178, top + 6 * u, "told", _COMMAND, anchor="ra")
+        self._text(draw, 224, top + 6 * u, "does", _MEASURED, anchor="ra")
         for row, (name, unit) in enumerate(_ROWS):
             y = top + (26 + 18 * row) * u
             self._text(draw, 16, y, name, _INK)
             self._bar(draw, y + 7 * u, None if command is None else command[row], velocity[row])
             if command is not None:
-                self._text(draw, 252, y, _number(command[row]), _COMMAND, anchor="ra")
-            self._text(draw, 316, y, _number(velocity[row]), _MEASURED, anchor="ra")
-            self._text(draw, 321, y, unit, _INK)
+                self._text(draw, 178, y, _number(command[row]), _COMMAND, anchor="ra")
+            self._text(draw, 224, y, _number(velocity[row]), _MEASURED, anchor="ra")
+            self._text(draw, 229, y, unit, _INK)
         return np.asarray(image)
 
     def _text(
@@ -80,7 +81,7 @@ class WalkingOverlay:
     def _bar(self, draw: Any, y: float, command: float | None, measured: float) -> None:
         """Draw the measured speed as a bar from the middle, the commanded one as a mark."""
         u = self.unit
-        middle, half = 124 * u, 58 * u
+        middle, half = 104 * u, 36 * u
 
         def at(value: float) -> float:
             return middle + half * max(-1.0, min(1.0, value / _RANGE))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from prism_motor._checks import InputError
+from prism_motor._console import count
 from prism_motor._devices import autocast, own_device, random_state, set_random_state
 from prism_motor.locomotion.env import make_env
 from prism_motor.locomotion.link import DeviceLink
@@ -60,7 +61,8 @@ class WalkingTrainer:
         world_size = rank.world_size
         if config.envs % world_size:
             raise InputError(
-                f"{config.envs} environments cannot be shared evenly by {world_size} processes; "
+                f"{count(config.envs, 'environment')} cannot be shared evenly by {world_size} "
+                "processes; "
                 f"give a multiple of {world_size} with --envs."
             )
         self.world_size = world_size

@@ -49,6 +49,15 @@ class VideoConfig(Checked, section="video"):
     primitives: bool = False
     """Whether to draw our primitives even where a package with meshes is installed."""
 
+    @property
+    def name(self) -> str:
+        """What the video shows, for a file name: ``nominal-forward0.6-turn0.3-seed1``."""
+        told = "random"
+        if self.command is not None:
+            parts = zip(("forward", "left", "turn"), self.command, strict=True)
+            told = "-".join(f"{part}{value:g}" for part, value in parts if value) or "standing"
+        return f"{self.condition}-{told}-seed{self.seed}"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         find_condition(self.condition)

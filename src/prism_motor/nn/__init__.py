@@ -32,6 +32,7 @@ from prism_motor.nn.guard import FiniteGuard, NonFiniteError
 from prism_motor.nn.matching import count_flops, count_parameters, matched_mlp
 from prism_motor.nn.optim import parameter_groups
 from prism_motor.nn.polynomial import PolynomialLayer
+from prism_motor.nn.pruning import PrunedPolynomial, prune, shrink_gates
 from prism_motor.nn.reading import Interaction, frame_names
 from prism_motor.nn.reference import conditioner_from_reference
 from prism_motor.nn.warmup import Warmup, advance_warmup, follow_optimizer
@@ -57,6 +58,7 @@ __all__ = [
     "PolynomialLayer",
     "PrismActorConfig",
     "ProductLayer",
+    "PrunedPolynomial",
     "ResidualActorConfig",
     "ResidualEncoder",
     "Terms",
@@ -72,5 +74,7 @@ __all__ = [
     "make_interaction",
     "matched_mlp",
     "parameter_groups",
+    "prune",
     "register_actor",
+    "shrink_gates",
 ]

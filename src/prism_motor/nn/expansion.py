@@ -19,6 +19,9 @@ from prism_motor._checks import InputError
 _MAX_COEFFICIENTS = 20_000_000
 """Largest full expansion: features times monomials (160 MB)."""
 
+_MAX_READ = 200_000_000
+"""Largest expansion of a readout: monomials times inputs, or times rows (1.6 GB for a moment)."""
+
 _MAX_MONOMIALS = 300_000
 """Monomials of one feature that a top-k search looks at; enough for degree 2 of 705 inputs."""
 
@@ -121,6 +124,36 @@ def expand_product(constant: Tensor, linear: Tensor, top: int | None = None) -> 
         for d, parts in pieces.items()
     }
     return Expansion(terms, in_features, exhaustive=searched == in_features)
+
+
+def expand_readout(constant: Tensor, linear: Tensor, readout: Tensor) -> dict[int, Terms]:
+    """Expand readout @ prod_k (constant[k] + linear[k] @ x) into monomials, per degree.
+
+    Features are added up as they are expanded, so that only the sum is held in full.
+
+    Args:
+        constant: (degree, out).
+        linear: (degree, out, in).
+        readout: (rows, out).
+    """
+    degree, out_features, in_features = linear.shape
+    count = math.comb(in_features + degree, degree)
+    if count * max(len(readout), in_features + 1) > _MAX_READ:
+        raise InputError(
+            f"interactions: {in_features} inputs at degree {degree} give {count:,} monomials in "
+            f"each of {len(readout)} rows of the readout, more than can be held. Use fewer rows, "
+            "or leave out the readout."
+        )
+    constant, linear, readout = constant.double().cpu(), linear.double().cpu(), readout.double()
+    multisets, products = _multiply_tables(in_features, degree)
+    chunk = max(1, _MAX_COEFFICIENTS // (len(multisets) * (in_features + 1)))
+    total = linear.new_zeros(len(readout), len(multisets))
+    for start in range(0, out_features, chunk):
+        part = slice(start, start + chunk)
+        forms, _ = _linear_forms(constant[:, part], linear[:, part], in_features)
+        total += readout[:, part] @ _multiply_forms(forms, products, in_features)
+    parts = _split_by_degree(total, multisets, None, degree, None)
+    return {d: Terms(*part) for d, part in parts.items()}
 
 
 def _multisets(inputs: int, size: int) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from prism_motor._checks import InputError, InputTypeError
 from prism_motor.nn.factors import FactorLayer
-from prism_motor.nn.reading import Interaction, strongest_products
+from prism_motor.nn.reading import Interaction, strongest_products, strongest_read
 from prism_motor.nn.warmup import Warmup
 
 
@@ -183,6 +183,7 @@ class PolynomialLayer(FactorLayer):
         top: int | None = 10,
         *,
         input_scale: Tensor | Sequence[float] | None = None,
+        readout: Tensor | None = None,
     ) -> list[Interaction]:
         """List the strongest learned products by input name, strongest first.
 
@@ -190,15 +191,24 @@ class PolynomialLayer(FactorLayer):
         on, the longer ones. Branches are named independently by their largest weight, so a square
         (a variable with itself) stays visible.
 
+        With ``readout``, the products are those that the next layer reads: every product of inputs
+        once, its exact coefficients added up over all features. One product is often spread over
+        many features, and features that nobody reads count nothing.
+
         Args:
             names: One name per input; ``frame_names`` makes them for histories. Default ``x0, x1``.
             top: How many to return; ``None`` for all.
             input_scale: Typical size of each input (its standard deviation), so that weights of
                 inputs in different units can be compared. Default: all equal.
+            readout: Weight of the linear layer that reads the features, (rows, out_features), or
+                some of its rows. An activation in between is taken as the identity.
         """
         gate = self.effective_gate()
         if gate is None:
             return []
+        if readout is not None:
+            constant, linear = (factor.detach() for factor in self.affine_factors())
+            return strongest_read(constant, linear, readout, names, top, input_scale)
         return strongest_products(self.weight.detach(), gate.detach(), names, top, input_scale)
 
     @contextmanager

@@ -10,30 +10,34 @@ import torch
 from torch import Tensor
 
 from prism_motor._checks import InputError
+from prism_motor.nn.expansion import expand_readout
 
 
 @dataclass(frozen=True)
 class Interaction:
-    """One learned product inside one feature of a polynomial layer."""
+    """One learned product of a polynomial layer, in one feature or in all that is read."""
 
-    feature: int
-    """Index of the layer's output feature."""
+    feature: int | None
+    """Index of the layer's output feature; ``None`` for a product of all features together."""
     factors: tuple[int, ...]
-    """Which factors are multiplied, counted from 1 as in the paper: (1, 2) is u * v."""
+    """Which factors are multiplied, counted from 1 as in the paper: (1, 2) is u * v. Empty for a
+    product of all features together."""
     inputs: tuple[str, ...]
     """The input with the largest weight of each factor, named independently."""
     strength: float
-    """Size of the whole product: |gates| times the norms of the factors' weights."""
+    """Size of the whole product: |gates| times the norms of the factors' weights. With a readout:
+    norm of the coefficients over its rows."""
     coefficient: float
-    """Signed coefficient of just the named product: gates times its weights."""
+    """Signed coefficient of just the named product: gates times its weights. With a readout: in the
+    row that reads it most."""
     share: float
-    """How much of the product the names stand for: mean over factors of max(w^2) / sum(w^2)."""
+    """How much of the product the names stand for: mean over factors of max(w^2) / sum(w^2). With a
+    readout: how much of all products, by squared coefficients."""
 
     def __str__(self) -> str:
+        where = "" if self.feature is None else f"feature {self.feature}: "
         product = " * ".join(self.inputs)
-        return (
-            f"feature {self.feature}: {self.coefficient:+.3g} * {product} (share {self.share:.0%})"
-        )
+        return f"{where}{self.coefficient:+.3g} * {product} (share {self.share:.0%})"
 
 
 def strongest_products(
@@ -52,27 +56,9 @@ def strongest_products(
         top: How many to return, or ``None`` for all.
         input_scale: Typical size of each input, or ``None`` for all equal.
     """
-    # Check the arguments, and scale the weights so that inputs in different units compare.
-    degree, out_features, in_features = weight.shape
-    if names is None:
-        names = [f"x{i}" for i in range(in_features)]
-    if len(names) != in_features:
-        raise InputError(
-            f"interactions: got {len(names)} names for {in_features} inputs; give one per input "
-            "(frame_names(names, frames) repeats them over a history)."
-        )
-    if top is not None and top < 1:
-        raise InputError(f"interactions: top must be at least 1 or None, got {top}.")
-    weight = weight.double().cpu()
+    degree, out_features, _ = weight.shape
+    names, weight = _checked(weight, names, top, input_scale)
     gate = gate.double().cpu()
-    if input_scale is not None:
-        scale = torch.as_tensor(input_scale, dtype=torch.float64).cpu()
-        if scale.shape != (in_features,):
-            raise InputError(
-                f"interactions: input_scale must have shape ({in_features},), got "
-                f"{list(scale.shape)}."
-            )
-        weight = weight * scale
 
     # Each factor is named by the input with the largest weight.
     norm = weight.norm(dim=-1)  # (degree, out)
@@ -105,6 +91,83 @@ def strongest_products(
             ]
     found.sort(key=lambda entry: -entry.strength)
     return found if top is None else found[:top]
+
+
+def strongest_read(
+    constant: Tensor,
+    linear: Tensor,
+    readout: Tensor,
+    names: Sequence[str] | None,
+    top: int | None,
+    input_scale: Tensor | Sequence[float] | None,
+) -> list[Interaction]:
+    """List the products of inputs that a linear readout of all features contains, by strength.
+
+    Args:
+        constant: (degree, out), as the rest of the factors constant[k] + linear[k] @ x.
+        linear: (degree, out, in).
+        readout: (rows, out), or (out,) for a single row.
+        names: As in :func:`strongest_products`, as the rest.
+        top: How many to return, or ``None`` for all.
+        input_scale: Typical size of each input, or ``None`` for all equal.
+    """
+    names, linear = _checked(linear, names, top, input_scale)
+    readout = torch.atleast_2d(readout.detach().double().cpu())
+    if readout.shape[-1] != linear.shape[1]:
+        raise InputError(
+            f"interactions: readout must have one column for each of the {linear.shape[1]} "
+            f"features, got {list(readout.shape)}. Give the weight of the layer behind this one."
+        )
+    read = expand_readout(constant, linear, readout)
+    total = sum(float(terms.coefficients.square().sum()) for d, terms in read.items() if d > 1)
+    found: list[Interaction] = []
+    for degree, terms in read.items():
+        if degree < 2:
+            continue
+        strength = terms.coefficients.norm(dim=0)
+        row = terms.coefficients.abs().argmax(0)
+        wanted = len(strength) if top is None else min(top, len(strength))
+        found += [
+            Interaction(
+                feature=None,
+                factors=(),
+                inputs=tuple(names[j] for j in terms.monomials[0, i].tolist()),
+                strength=float(strength[i]),
+                coefficient=float(terms.coefficients[row[i], i]),
+                share=float(strength[i]) ** 2 / max(total, 1e-300),
+            )
+            for i in strength.topk(wanted).indices.tolist()
+        ]
+    found.sort(key=lambda entry: -entry.strength)
+    return found if top is None else found[:top]
+
+
+def _checked(
+    weight: Tensor,
+    names: Sequence[str] | None,
+    top: int | None,
+    input_scale: Tensor | Sequence[float] | None,
+) -> tuple[Sequence[str], Tensor]:
+    """Return names, and weights (..., in) scaled so that inputs in different units compare."""
+    in_features = weight.shape[-1]
+    if names is None:
+        names = [f"x{i}" for i in range(in_features)]
+    if len(names) != in_features:
+        raise InputError(
+            f"interactions: got {len(names)} names for {in_features} inputs; give one per input "
+            "(frame_names(names, frames) repeats them over a history)."
+        )
+    if top is not None and top < 1:
+        raise InputError(f"interactions: top must be at least 1 or None, got {top}.")
+    weight = weight.double().cpu()
+    if input_scale is None:
+        return names, weight
+    scale = torch.as_tensor(input_scale, dtype=torch.float64).cpu()
+    if scale.shape != (in_features,):
+        raise InputError(
+            f"interactions: input_scale must have shape ({in_features},), got {list(scale.shape)}."
+        )
+    return names, weight * scale
 
 
 def strongest_pairs(

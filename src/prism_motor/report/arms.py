@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prism_motor._checks import InputError
+from prism_motor._console import count
 from prism_motor.arms import arm_order
 from prism_motor.domains import DOMAINS, Domain
 from prism_motor.report.collect import CampaignPlan, RunCollection, RunRecord
@@ -242,7 +243,7 @@ def _with_updates(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
     budgets = {own["updates"] for own in settings.values()}
     if len(budgets) == 1:
         return [own["arm"] for own in settings.values()]
-    return [f"{own['arm']}, {own['updates']:,} updates" for own in settings.values()]
+    return [f"{own['arm']}, {count(own['updates'], 'update')}" for own in settings.values()]
 
 
 def _place(arm: ArmRuns) -> tuple[Any, ...]:

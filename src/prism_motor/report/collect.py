@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_motor._checks import InputError, PrismError
+from prism_motor._console import count
 from prism_motor.domains import Domain, domain_of
 from prism_motor.reporting import PLAIN, Execution, ReportSpec
 from prism_motor.runs import CheckpointError, RunError, to_dict
@@ -125,7 +126,7 @@ class CampaignPlan:
         wanted = self.tasks * sum(len(seeds) for seeds in self.seeds.values())
         if found >= wanted:
             return None
-        return f"{self.folder}: {found} of {wanted} runs of the campaign have begun."
+        return f"{self.folder}: {found} of {count(wanted, 'run')} of the campaign have begun."
 
     def covers(self, run: RunRecord) -> bool:
         """Return whether a run belongs to the campaign."""
@@ -285,7 +286,7 @@ def _of_reported(
     kept = [one for one in found if one.checkpoint == updates]
     notes += [
         f"{name}: {one.execution.label(one.condition)}, seed {one.seed}, was evaluated after "
-        f"{one.checkpoint} updates and is left out, because the run has {updates}."
+        f"{count(one.checkpoint, 'update')} and is left out, because the run has {updates}."
         for one in found
         if one.checkpoint != updates
     ]

@@ -31,7 +31,9 @@ def summarise_runs(all_results: Sequence[SectionResults]) -> str:
     for run in runs:
         samples = run.spec.samples_per_update(run.config)
         if samples:
-            budgets.add(f"{run.budget * samples / 1e6:.1f} million samples")
+            total = run.budget * samples
+            large = total >= 100_000
+            budgets.add(f"{total / 1e6:.1f} million samples" if large else count(total, "sample"))
         else:
             budgets.add(count(run.budget, "update"))
     if len(budgets) == 1:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from prism_motor._checks import suggest
+from prism_motor._console import note
 from prism_motor.runs.atomic import atomic_folder
-from prism_motor.runs.layout import RunError
+from prism_motor.runs.layout import LOCK, REPLAY, TENSORBOARD, VIDEOS, RunError
 
 SHIPPED = Path(__file__).resolve().parents[1] / "shipped"
 """Folder of the shipped policies, one subfolder per policy."""
@@ -19,6 +21,12 @@ SHIPPED = Path(__file__).resolve().parents[1] / "shipped"
 
 _FORMER = {"g1-gated": "g1-prism", "g1-mlp-larger": "g1-mlp-matched"}
 """Former names of shipped policies."""
+
+_told: set[str] = set()
+"""Former names that the user was told about."""
+
+_NOT_COPIED = (LOCK, REPLAY, TENSORBOARD, VIDEOS)
+"""Parts of a run that its copy needs for nothing."""
 
 
 def shipped_names() -> list[str]:
@@ -36,11 +44,16 @@ def resolve(run: str | Path) -> Path:
     names = shipped_names()
     if path.exists():
         return path
-    name = _FORMER.get(str(run), str(run))
+    name = str(run)
+    if name in _FORMER:
+        name = _FORMER[name]
+        if str(run) not in _told:
+            _told.add(str(run))
+            note(f"{run} is now called {name}.")
     if name in names:
         return SHIPPED / name
     known = f"; policies shipped with prism: {', '.join(names)}" if names else ""
-    raise RunError(f"No run found at {run}{known}.")
+    raise RunError(f"No run found at {run}{known}.{suggest(str(run), names)}")
 
 
 def is_shipped(run: str | Path) -> bool:
@@ -58,22 +71,40 @@ def working_copy(run: str | Path, parent: str | Path = "outputs") -> Path:
     path = resolve(run)
     if not is_shipped(path):
         return path
-    copy = Path(parent) / path.name
+    return _copy(path, Path(parent) / path.name)
+
+
+def _copy(path: Path, copy: Path) -> Path:
+    """Copy a run; an existing copy is reused."""
     if not copy.exists():
         with atomic_folder(copy) as temporary:
-            shutil.copytree(path, temporary, copy_function=shutil.copyfile, dirs_exist_ok=True)
-    elif _fingerprint(copy) != _fingerprint(path):
+            shutil.copytree(
+                path,
+                temporary,
+                copy_function=shutil.copyfile,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns(*_NOT_COPIED),
+            )
+    elif not _fingerprint(copy) or _fingerprint(copy) != _fingerprint(path):
+        whose = "the shipped policy" if is_shipped(path) else "the run"
         raise RunError(
-            f"{copy} is not a copy of the shipped policy {path.name}, or comes from another "
-            "version. Move it away, or give another folder by its path."
+            f"{copy} is not a copy of {whose} {path.name}, or comes from another version. Move it "
+            "away, or give another folder by its path."
         )
     return copy
 
 
-def writable(run: str | Path) -> Path:
-    """Return the folder to write to; a shipped policy is copied, and the copy is announced."""
-    folder = working_copy(run)
-    if is_shipped(run):
+def writable(run: str | Path, out: Path | None = None) -> Path:
+    """Return the folder to write to; copies are announced.
+
+    Args:
+        run: A run folder, or a shipped policy, of which a copy is made.
+        out: Where to make a copy of either; default: only shipped policies are copied.
+    """
+    folder = working_copy(run) if out is None else _copy(resolve(run), out)
+    if out is not None:
+        print(f"Writing to a copy of {run} in {folder}.")
+    elif is_shipped(run):
         print(f"{run} ships with prism; writing to its copy in {folder}.")
     return folder
 

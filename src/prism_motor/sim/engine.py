@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     """What methods take: arrays, or tensors on the CPU."""
 
 
+_FASTEST = 1e3
+"""No robot moves faster than this, m/s or rad/s."""
+
+
 @dataclass(frozen=True)
 class _Batch:
     """Some environments and the arrays through which ``mujoco.rollout`` steps them."""
@@ -96,6 +100,7 @@ class RolloutEngine:
         self._readings = np.zeros((num_envs, self.model.nsensordata))
         self._targets = np.zeros((num_envs, joints))
         self._seconds = 0.0
+        self._due = np.zeros(num_envs)
         self.qpos = self._state[:, 1 : 8 + joints]
         self.qvel = self._state[:, 8 + joints :]
         self.qpos[:] = self.model.qpos0
@@ -121,6 +126,7 @@ class RolloutEngine:
         start = time.perf_counter()
         self._targets[:] = _array(targets)
         self._simulate(self._step_batch, self._team)
+        self._due = self._state[:, 0] + self.substeps * self.timestep
         self._state[self._moving] = self._step_batch.states[:, -1]
         self._seconds += time.perf_counter() - start
 
@@ -155,6 +161,17 @@ class RolloutEngine:
 
     def check(self) -> None:
         """Raise if something in the simulation did not fit; here everything does."""
+
+    def diverged(self) -> np.ndarray:
+        """Return for every environment whether the last step made its state meaningless, (N,).
+
+        MuJoCo itself resets such a state, and with it the clock.
+        """
+        finite = np.isfinite(self.qpos).all(1) & np.isfinite(self.qvel).all(1)
+        fast = np.abs(self.qvel).max(1) > _FASTEST
+        reset = np.abs(self._state[:, 0] - self._due) > self.timestep / 2
+        reset[np.setdiff1d(np.arange(self.num_envs), self._moving)] = False
+        return ~finite | fast | reset
 
     def set_state(self, envs: Array, qpos: Array, qvel: Array) -> None:
         """Place some environments in given states and read their sensors there."""

@@ -50,6 +50,15 @@ FORMATS: dict[str, Callable[[Path, float], Any]] = {".mp4": _mp4, ".gif": _Gif}
 """Writers by file name extension, called with a file and a frame rate."""
 
 
+def unused_file(folder: Path, stem: str) -> Path:
+    """Return an .mp4 file that no video in a folder shares its stem with, numbered if need be."""
+    number, name = 1, stem
+    while any((folder / f"{name}{suffix}").exists() for suffix in FORMATS):
+        number += 1
+        name = f"{stem}-{number}"
+    return folder / f"{name}.mp4"
+
+
 def check_file(file: Path) -> None:
     """Raise unless a video can be written under this name."""
     check_choice("kind of video", file.suffix.lower(), FORMATS)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from prism_motor.nn.pruning import shrunk
 from prism_motor.studies.stacked import StackedNetworks
 
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
@@ -87,6 +88,7 @@ def train_together(
     batch: int,
     weight: Tensor | None = None,
     gate_rate: float = 1.0,
+    gate_cost: float = 0.0,
     marks: Mapping[int, Callable[[], None]] | None = None,
 ) -> None:
     """Minimise the squared error of several networks of one shape with Adam.
@@ -99,13 +101,14 @@ def train_together(
         batch: Rows per update and member.
         weight: Weight of each output column; equal ones that sum to one by default.
         gate_rate: Learning rate of parameters called ``gate`` relative to all others.
+        gate_cost: How far gates shrink in each update, relative to the learning rate.
         marks: Called after these updates, when the networks hold their present parameters.
     """
     x, y, offsets = _join([member.data for member in members])
     rows = _batches([member.seed for member in members], len(members[0].data.train[0]), batch)
     weight = torch.full((y.shape[1],), 1 / y.shape[1]) if weight is None else weight
     networks = StackedNetworks([member.network for member in members])
-    adam = _Adam(networks, gate_rate)
+    adam = _Adam(networks, gate_rate, gate_cost)
     rates = torch.tensor([[member.learning_rate] for member in members])
     for update in range(updates):
         at = next(rows) + offsets
@@ -120,8 +123,10 @@ def train_together(
 class _Adam:
     """Adam on the parameters of several networks, with a learning rate for each."""
 
-    def __init__(self, networks: StackedNetworks, gate_rate: float) -> None:
+    def __init__(self, networks: StackedNetworks, gate_rate: float, gate_cost: float) -> None:
         self._flat, self._factor = networks.flat, networks.per_parameter("gate", gate_rate)
+        self._gates = networks.per_parameter("gate", -1.0) < 0
+        self._gate_cost = gate_cost
         self._mean, self._square = (torch.zeros_like(self._flat) for _ in range(2))
         self._count = 0
 
@@ -135,6 +140,9 @@ class _Adam:
             mean_bias, square_bias = (1 - beta**self._count for beta in _BETAS)
             scale = self._square.sqrt().div_(math.sqrt(square_bias)).add_(_EPSILON)
             self._flat.sub_((self._mean / scale).mul_(rates / mean_bias * self._factor))
+            if self._gate_cost:
+                gates = self._flat[:, self._gates]
+                self._flat[:, self._gates] = shrunk(gates, self._gate_cost * rates)
 
 
 def _join(data: Sequence[Standardised]) -> tuple[Tensor, Tensor, Tensor]:

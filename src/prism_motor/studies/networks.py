@@ -47,6 +47,8 @@ class StudyArm:
     """Initial gates; ``None`` for those of the layer."""
     gate_rate: float = 1.0
     """Learning rate of the gates relative to that of all other parameters."""
+    gate_cost: float = 0.0
+    """How fast gates close that the loss does not hold open, relative to the learning rate."""
     budget_scale: float = 1.0
     """Parameters relative to the common budget."""
     backbone_only: bool = False

@@ -14,14 +14,14 @@ from prism_motor._console import count
 from prism_motor.domains import Domain
 from prism_motor.protocols import Evaluator, Key, Stretch, Trainer
 from prism_motor.runs import to_dict
-from prism_motor.runs.layout import PROMPTS, VIDEOS
+from prism_motor.runs.layout import PROMPTS
 from prism_motor.sim.engines import resolve_engine
 from prism_motor.tracking.conditions import CONDITIONS, find_condition
 from prism_motor.tracking.config import TrackingConfig, TrackingEvaluation
 from prism_motor.tracking.evaluation import TrackingEpisode
 from prism_motor.tracking.presets import ARMS, PRESETS, make_config
 from prism_motor.tracking.reporting import MEASURES, TrackingReport
-from prism_motor.tracking.video import TrackingFilm, TrackingVideo, film_clips, unused_name
+from prism_motor.tracking.video import TrackingFilm, TrackingVideo, film_clips
 
 if TYPE_CHECKING:
     from prism_motor.runs import Run
@@ -108,8 +108,8 @@ class TrackingDomain(Domain):
         size = count_deployed(trainer.models()["policy"])
         memory = trainer.replay.bytes / 1e9  # type: ignore[attr-defined]
         return (
-            f"{config.arm} on {self.task_name(config)}, {config.envs} environments, {size:,} "
-            f"deployed parameters, replay buffer {memory:.2f} GB"
+            f"{config.arm} on {self.task_name(config)}, {count(config.envs, 'environment')}, "
+            f"{size:,} deployed parameters, replay buffer {memory:.2f} GB"
         )
 
     def trainer(self, config: TrackingConfig, rank: Rank) -> Trainer:
@@ -228,16 +228,12 @@ class TrackingDomain(Domain):
         self, run: str | Path, settings: TrackingFilm, step: int | None, device: str | None
     ) -> list[TrackingVideo]:
         """Return a video per clip, under names that no earlier video of the run has."""
-        from prism_motor.runs.shipped import working_copy
         from prism_motor.tracking.loading import load_policy
 
         loaded = load_policy(run, step)
         policy, config = self.place_policy(run, step, device), loaded.config
         title = f"{config.arm}, {config.preset}, seed {config.seed}, update {loaded.step}"
-        films = film_clips(policy, config.task, settings, title, f"{loaded.step:08d}")
-        for film in films:
-            film.name = unused_name(working_copy(run) / VIDEOS, film.name)
-        return films
+        return film_clips(policy, config.task, settings, title, f"{loaded.step:08d}")
 
     def export(self, run: str | Path, out: Path | None, step: int | None) -> list[str]:
         """Write both networks as ONNX, latents, the contract, the robot's model and the runner."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -168,12 +167,3 @@ def film_clips(
             TrackingVideo(piece, simulate, references, task.control_dt, config, title, name)
         )
     return films
-
-
-def unused_name(folder: Path, stem: str) -> str:
-    """Return a stem that no video in a folder has: the given one, or with a number."""
-    number, name = 1, stem
-    while any((folder / f"{name}{suffix}").exists() for suffix in (".mp4", ".gif")):
-        number += 1
-        name = f"{stem}-{number}"
-    return name

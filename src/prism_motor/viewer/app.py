@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import logging
 import socket
 import threading
 import time
@@ -16,6 +17,7 @@ import torch
 import viser
 
 from prism_motor._checks import InputError
+from prism_motor.sim.scene import import_mujoco
 from prism_motor.viewer.door import Door
 from prism_motor.viewer.messages import admit
 from prism_motor.viewer.shapes import BLUE, rgb
@@ -114,7 +116,7 @@ class App:
             seconds: How long; default: until :meth:`stop`.
         """
         torch.set_num_threads(1)  # one robot's policy is too small to share
-        with self._running:
+        with self._running, _quiet_physics():
             self._loop(seconds)
             if self._stopped.is_set():
                 self._close_show()
@@ -192,6 +194,18 @@ def _silence() -> Iterator[None]:
     """Keep viser from announcing what the command already says."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
+
+
+@contextlib.contextmanager
+def _quiet_physics() -> Iterator[None]:
+    """Keep MuJoCo from warning of divergence, which the panel tells in words."""
+    logger = logging.getLogger(import_mujoco.__module__)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 class _Timer:

@@ -10,6 +10,8 @@ import viser
 
 _TILE = 1.0
 """Period of the floor, m."""
+_UPRIGHT = 1.6
+"""How many times as far away the camera begins on a screen that is higher than wide."""
 
 
 class Floor:
@@ -68,6 +70,18 @@ def _set_up(server: viser.ViserServer, height: float, robots: int) -> None:
     """Set up light, and an initial view from the front left."""
     add_light(server)
     away = height * (1.0 + 0.15 * robots)
-    server.initial_camera.position = (2.3 * away, 2.1 * away, 1.2 * away)
-    server.initial_camera.look_at = (0.1 * height, 0.0, 0.8 * height)
+    place = np.array([2.3 * away, 2.1 * away, 1.2 * away])
+    middle = np.array([0.1 * height, 0.0, 0.8 * height])
+    server.initial_camera.position = tuple(place)
+    server.initial_camera.look_at = tuple(middle)
     server.initial_camera.fov = 0.75
+
+    @server.on_client_connect
+    def _(client: viser.ClientHandle) -> None:
+        camera = client.camera
+        if camera.aspect >= 1:
+            return
+        # A phone held upright: the panel opens when it is tapped, and robots fit the width.
+        client.gui.main_panel.minimize()
+        camera.look_at = tuple(middle)
+        camera.position = tuple(middle + _UPRIGHT * (place - middle))

@@ -1,4 +1,4 @@
-"""Pushes: where they send a robot, and what became of them."""
+"""What befalls a robot: pushes with their outcome, and physics that diverges."""
 
 from __future__ import annotations
 
@@ -42,6 +42,14 @@ class Push:
         elif self.survived:
             outcome = "survived"
         return f"push {self.direction} {self.speed:.2f} m/s: {outcome}"
+
+
+def describe_divergence(times: int) -> str:
+    """Say that the physics of a robot diverged; empty if it never did."""
+    if not times:
+        return ""
+    often = "once" if times == 1 else f"{times} times"
+    return f"its physics diverged {often}; it was put back on its feet"
 
 
 def added_velocity(direction: str, speed: float, yaw: float) -> np.ndarray:

@@ -7,9 +7,11 @@ import torch
 
 from prism_motor.analysis.live import TopInteractions
 from prism_motor.locomotion.tasks import TASKS
-from prism_motor.viewer.pushes import SURVIVED
+from prism_motor.viewer.pushes import SURVIVED, describe_divergence
 from prism_motor.viewer.walking.loading import load_walkers
+from prism_motor.viewer.walking.scene import within
 from prism_motor.viewer.walking.session import Session
+from prism_motor.viewer.walking.show import _status
 from prism_motor.viewer.walking.walker import LYING, Walker
 
 MLP, GATED = 0, 1
@@ -230,3 +232,33 @@ def test_walkers_keep_the_task_that_they_were_trained_on():
     assert walker.qpos[2] == pytest.approx(0.9)
     assert walker.task.randomisation.push_every == 4.0
     assert walker.env.cfg.randomisation.push_every == 0.0
+
+
+# When physics diverges ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("speed", [1e8, 1e200, np.nan])
+def test_physics_that_diverges_is_noticed_and_the_robot_starts_again_there(speed, recwarn):
+    walker = make_walker(stand)
+    for _ in range(5):
+        walker.step()
+    walker.env.engine.qpos[0, 0] += 2.0
+    walker.step()
+    place = walker.qpos[:2]
+    walker.env.engine.qvel[0, 8:] = speed
+    walker.step()
+    assert walker.diverged == 1
+    assert walker.falls == 0
+    assert np.isfinite(walker.trace).all()
+    np.testing.assert_allclose(walker.qpos[:2], place, atol=0.05)
+    for _ in range(10):
+        walker.step()
+    assert walker.diverged == 1
+    assert np.abs(walker.qpos).max() < 10
+    assert not recwarn.list
+    assert describe_divergence(walker.diverged) in _status(walker)
+
+
+def test_robots_that_part_are_drawn_near_each_other():
+    np.testing.assert_array_equal(within(np.array([0.3, -0.4]), 0.8), [0.3, -0.4])
+    np.testing.assert_allclose(within(np.array([30.0, -40.0]), 0.8), [0.48, -0.64])

@@ -46,8 +46,11 @@ class Controller(SafeController):
     one note; a planar zero always holds.
 
     Attributes:
+        by_rate: Whether the third number is a yaw rate also where the policy followed headings.
         command: The velocities that the policy was told last.
     """
+
+    by_rate = False
 
     def _prepare(self) -> None:
         contract = self.contract
@@ -100,11 +103,13 @@ class Controller(SafeController):
     def velocity_command(self, command: np.ndarray, yaw: float) -> np.ndarray:
         """Turn a command into velocities within the trained ranges: forward, sideways, yaw rate."""
         rule = self.contract["command"]
-        names = _command_parts(rule)
+        names = _command_parts(rule, self.by_rate)
+        limit = rule["yaw_limit"]
+        ranges = {"yaw_rate": (-limit, limit), **rule["ranges"]}
         wanted = vector("the command", "part", command, names, -LARGEST, LARGEST)
         stands = not wanted[:2].any()
         for i, (name, given) in enumerate(zip(names, wanted, strict=True)):
-            low, high = rule["ranges"][name]
+            low, high = ranges[name]
             if low <= given <= high or (stands and i < 2):
                 continue
             near = _wrap(given) if name == "heading" else given
@@ -116,7 +121,7 @@ class Controller(SafeController):
         if names[2] == "yaw_rate":
             return wanted
         rate = rule["heading_gain"] * _wrap(wanted[2] - yaw)
-        return np.array([*wanted[:2], min(max(rate, -rule["yaw_limit"]), rule["yaw_limit"])])
+        return np.array([*wanted[:2], min(max(rate, -limit), limit)])
 
     def phase(self) -> float:
         """Return the elapsed fraction of the current gait cycle."""
@@ -155,9 +160,10 @@ SOURCES = {
 # MuJoCo in the robot's place --------------------------------------------------------------------
 
 
-def _command_parts(rule: dict[str, Any]) -> tuple[str, str, str]:
+def _command_parts(rule: dict[str, Any], by_rate: bool = False) -> tuple[str, str, str]:
     """Return what the three numbers of a command are, by their names in ``command.ranges``."""
-    return "forward", "sideways", "yaw_rate" if "yaw_rate" in rule["ranges"] else "heading"
+    by_rate = by_rate or "yaw_rate" in rule["ranges"]
+    return "forward", "sideways", "yaw_rate" if by_rate else "heading"
 
 
 def draw_commands(contract: dict[str, Any], seconds: float, seed: int) -> np.ndarray:
@@ -185,6 +191,7 @@ def simulate(
     commands: np.ndarray,
     qpos: np.ndarray,
     qvel: np.ndarray,
+    by_rate: bool = False,
 ) -> Episode:
     """Run one episode until its end, a fall or a stop, after which the robot holds for a while.
 
@@ -195,6 +202,7 @@ def simulate(
             ``resample_after`` seconds, the last one holds.
         qpos: Positions to start from: base position, quaternion wxyz, joints.
         qvel: Velocities: base linear (world), base angular (body), joints.
+        by_rate: Whether the third number of commands is a yaw rate whatever the policy followed.
     """
     mujoco = import_mujoco()
     contract, model = export.contract, export.model
@@ -204,6 +212,7 @@ def simulate(
         raise RunnerError(f"commands must be rows of three finite numbers, got {commands}.")
     control, data = contract["control"], mujoco.MjData(model)
     controller = Controller(contract, export.session, clock=lambda: data.time)
+    controller.by_rate = by_rate
     data.qpos[:], data.qvel[:] = qpos, qvel
     hold = round(contract["command"]["resample_after"] / control["dt"])
     actions, errors = [], []
@@ -266,7 +275,8 @@ def run_walking(
         commands = draw_commands(contract, seconds, seed)
     else:
         commands = np.array([command], float)
-    episode = simulate(export, seconds, commands, *draw_start(contract, seed))
+    start = draw_start(contract, seed)
+    episode = simulate(export, seconds, commands, *start, by_rate=command is not None)
     made = contract["provenance"]
     print(f"robot         {contract['robot']}, policy {made['policy_sha256'][:12]}")
     print(f"{'stopped after' if episode.stop else 'survived     '} {episode.seconds:.2f} s", end="")

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import torch
 
-from prism_motor.nn import count_parameters
+from prism_motor.nn import count_parameters, prune
 from prism_motor.studies.fitting import Member, Standardised, train_together, unexplained
 from prism_motor.studies.lab.arms import find_arm
 from prism_motor.studies.lab.config import FIRST_TUNING, LabConfig
@@ -47,6 +47,8 @@ class LabFit:
     validation: float | None
     test: float | None
     extrapolation: float | None
+    kept: int | None = None
+    """Parameters that are left when products behind closed gates are cut out."""
 
 
 @dataclass
@@ -149,6 +151,7 @@ class CellRunner:
                 updates=self._config.updates,
                 batch=self._config.batch,
                 gate_rate=arm.gate_rate,
+                gate_cost=arm.gate_cost,
             )
             done += map(_evaluate, members)
         return done
@@ -165,7 +168,8 @@ def _evaluate(member: Member) -> LabFit:
     parts = (member.data.validation, member.data.test, member.data.extrapolation)
     columns = {"all": slice(None)}
     shares = [unexplained(member.network, *part, columns)["all"] for part in parts]
-    return LabFit(member.seed, member.learning_rate, *shares)
+    kept = count_parameters(prune(member.network))
+    return LabFit(member.seed, member.learning_rate, *shares, kept)
 
 
 @lru_cache(maxsize=24)  # all arms of a problem follow each other

@@ -32,11 +32,11 @@ class LabConfig(Checked, section="lab"):
     tuning_seeds: Annotated[int, between(1, 99)] = 2
     """Number of tuning seeds: 901, 902, ..., which are never reported."""
     learning_rates: Annotated[tuple[float, ...], above(0, 100), length(1, 100)] = (
-        5e-3,
         1e-2,
         2e-2,
         4e-2,
         8e-2,
+        1.6e-1,
     )
     """Peak learning rates, the only setting that is tuned; the same for every arm."""
     updates: Count = 1000

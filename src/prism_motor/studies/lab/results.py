@@ -73,6 +73,8 @@ class LabRow:
     arm: StudyArm
     setting: Setting
     parameters: int
+    kept: float | None
+    """Share of the parameters that pruning leaves, mean over seeds; ``None`` in older records."""
     learning_rate: float
     at_edge: bool
     """Whether the rate is the smallest or largest of the sweep: a better one may lie beyond."""
@@ -191,6 +193,7 @@ def summarise(records: LabRecords, seeds: Sequence[int]) -> LabSummary:
             arm=arms[key.arm],
             setting=Setting(key.size, key.samples),
             parameters=done[key].parameters,
+            kept=_kept(done[key], config, seeds),
             learning_rate=(rate := done[key].rate(config)),
             at_edge=rate in (min(config.learning_rates), max(config.learning_rates)),
             errors=errors[key],
@@ -203,6 +206,12 @@ def summarise(records: LabRecords, seeds: Sequence[int]) -> LabSummary:
 
 def _reference(key: CellKey) -> CellKey:
     return CellKey(key.problem, REFERENCE.name, key.size, key.samples)
+
+
+def _kept(cell: CellResult, config: LabConfig, seeds: Sequence[int]) -> float | None:
+    counts = [fit.kept for fit in cell.at(cell.rate(config), seeds).values()]
+    known = [count for count in counts if count is not None]
+    return sum(known) / len(known) / cell.parameters if len(known) == len(counts) else None
 
 
 def _errors(

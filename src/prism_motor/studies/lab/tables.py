@@ -88,6 +88,7 @@ def overall_table(summary: LabSummary, setting: Setting) -> LabTable:
     for arm in summary.arms:
         own = _rows_of(summary, arm, setting)
         sizes = sorted({row.parameters for row in own})
+        shares = sorted(100 * row.kept for row in own if row.kept is not None)
         counts = Counter(row.outcome("test") for row in own)
         span = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,}–{sizes[-1]:,}"
         ratios = [
@@ -106,6 +107,7 @@ def overall_table(summary: LabSummary, setting: Setting) -> LabTable:
                 LabCell("" if arm == REFERENCE else f"{counts['better']} / {counts['worse']}"),
                 LabCell(f"{len(own)}"),
                 LabCell(span),
+                LabCell(f"{shares[0]:.0f}–{shares[-1]:.0f}" if shares else "–"),
                 LabCell(str(sum(row.at_edge for row in own))),
             ]
         )  # fmt: skip
@@ -113,7 +115,7 @@ def overall_table(summary: LabSummary, setting: Setting) -> LabTable:
         f"Error relative to the MLP of equal size, geometric mean over problems ({setting})",
         (
             "Arm", "all problems", "multiplicative", "others", "extrapolation, all",
-            "better / worse", "problems", "parameters", "rates at edge",
+            "better / worse", "problems", "parameters", "left when pruned, %", "rates at edge",
         ),
         rows,
     )  # fmt: skip

@@ -22,9 +22,7 @@ from prism_motor.tracking.learning.latents import (
     relabel,
     window_latents,
 )
-from prism_motor.tracking.learning.networks import (
-    GOAL_STREAMS,
-)
+from prism_motor.tracking.learning.networks import GOAL_STREAMS, frozen
 from prism_motor.tracking.learning.parts import LearnerParts, Row
 
 if TYPE_CHECKING:
@@ -101,7 +99,7 @@ class TrackingLearner(LearnerParts):
             self._step_discriminator(expert, expert_latents, goals, batch["latent"], row)
 
         # The backward map does not change until its own step, so its codes serve as goals, too.
-        with self._cast():
+        with self._cast(), torch.set_grad_enabled(settings.learner.backward_rate > 0):
             next_codes = policy.backward_map(next_goals).float()
         new, of_clips = mix_latents(
             settings.latents, next_codes.detach(), expert_latents, self.generator
@@ -193,8 +191,9 @@ class TrackingLearner(LearnerParts):
                 forward.float(), codes, measure, config.gamma
             )
         }
-        orthonormality = losses.orthonormality_loss(codes)
-        parts["orthonormality"] = config.orthonormality * orthonormality
+        if codes.requires_grad:
+            orthonormality = losses.orthonormality_loss(codes)
+            parts["orthonormality"] = config.orthonormality * orthonormality
         for name, value, later, (reward, largest) in zip(
             self._critics, values, next_values, rewards, strict=True
         ):
@@ -217,7 +216,7 @@ class TrackingLearner(LearnerParts):
             row: Takes the measures.
         """
         config = self.settings.learner
-        with self._cast():
+        with self._cast(), frozen(self.values):
             mean = self.policy.actor(now, latents).float()
             action = self._noisy(mean)
             forward, *values = self.values(now, latents, action)

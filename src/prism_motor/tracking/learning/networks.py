@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -72,7 +73,8 @@ class _NormTanh(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
         x = x.float()
         normal, mean, inverse = torch.native_layer_norm(x, x.shape[-1:], None, None, 1e-5)
-        y = torch.addcmul(2 * shift, normal, 2 * scale).sigmoid_().mul_(2).sub_(1)
+        y = torch.addcmul(2 * shift, normal, 2 * scale).sigmoid_()
+        y = torch.rsub(y, -1, alpha=-2)
         ctx.save_for_backward(x, normal, mean, inverse, y, scale)
         return y
 
@@ -345,6 +347,16 @@ def _initialise(network: nn.Module) -> None:
         elif isinstance(module, EnsembleLinear):
             for member in module.weight.data:
                 nn.init.orthogonal_(member, gain=math.sqrt(2))
+
+
+@contextmanager
+def frozen(network: nn.Module) -> Iterator[None]:
+    """Within this, gradients pass through a network but are not those of its parameters."""
+    network.requires_grad_(False)
+    try:
+        yield
+    finally:
+        network.requires_grad_(True)
 
 
 _Network = TypeVar("_Network", bound=nn.Module)

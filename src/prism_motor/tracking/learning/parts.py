@@ -141,7 +141,8 @@ class LearnerParts:
             check(f"the loss {part!r}", loss)
             row[f"loss/{part}"] = loss.detach()
         optimizer = self._optimizers[name]
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        moving = [group for group in optimizer.param_groups if group["lr"]]
+        parameters = [p for group in moving for p in group["params"]]
         # Asking for these gradients alone skips those of every other network in the graph.
         gradients = torch.autograd.grad(sum(parts.values()), parameters)  # type: ignore[arg-type]
         for parameter, gradient in zip(parameters, gradients, strict=True):

@@ -10,6 +10,7 @@ import numpy as np
 import viser
 
 from prism_motor._checks import find_mistake
+from prism_motor._console import count
 from prism_motor._figures import INK
 from prism_motor.manipulation.demonstrations.takes import Takes
 from prism_motor.manipulation.suites.so101.environment import So101Environment
@@ -152,7 +153,7 @@ def _episode(session: TeleopSession) -> str:
             f'<div><b style="color:{_RED}">● recording episode {kept + 1} of {wanted}</b>: '
             f"{session.frames} frames, {seconds:.1f} s.{ended}</div>"
         )
-    return f"<div><b>{kept} of {wanted} episodes kept</b>, not recording</div>"
+    return f"<div><b>{kept} of {count(wanted, 'episode')} kept</b>, not recording</div>"
 
 
 def _outcome(session: TeleopSession) -> str:

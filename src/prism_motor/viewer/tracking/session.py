@@ -69,6 +69,7 @@ class TrackingSession:
         every: Seconds after which it is the next prompt's turn; 0: never.
         picks_up: Whether a fallen robot is put back.
         falls: How often it has fallen.
+        diverged: How often its physics diverged, after which it starts again.
         lying: Seconds since it fell; ``None`` while it is upright.
         pushed: The last push.
         trace: The last seconds.
@@ -86,6 +87,7 @@ class TrackingSession:
         self.time, self._clock = 0.0, 0.0
         self.fade, self.every, self.picks_up = 0.5, 5.0 if len(self.playlist) > 1 else 0.0, True
         self.problem, self.falls, self._turn = "", 0, 0
+        self.diverged = 0
         self.pushed: Push | None = None
         self.trace: deque[TrackedMoment] = deque(maxlen=round(REMEMBERED / self.control_dt))
         self._worker = ThreadPoolExecutor(1, "prism-prompt")
@@ -187,10 +189,12 @@ class TrackingSession:
             )
         if int(self.env.clocks[0]) > _FOREVER:
             self.env.clocks.zero_()
-        outcome = self.env.step(action)
+        with np.errstate(over="ignore", invalid="ignore"):  # what diverges is put right below
+            outcome = self.env.step(action)
         self._step += 1
         self._clock += self.control_dt
-        if not np.isfinite(outcome.qpos).all():
+        if self.env.engine.diverged()[0]:
+            self.diverged += 1
             self._begin()
             return
         self._judge(bool(outcome.upright[0]))

@@ -15,6 +15,7 @@ from prism_motor.domains import open_run, require_domain
 from prism_motor.tracking.domain import TRACKING
 from prism_motor.tracking.prompts.prompter import Prompter, load_library, motion_files
 from prism_motor.tracking.prompts.states import find_states
+from prism_motor.viewer.pushes import describe_divergence
 from prism_motor.viewer.tracking.panel import TrackingControls, TrackingPanel
 from prism_motor.viewer.tracking.readings import FAINT, TrackingPlots
 from prism_motor.viewer.tracking.scene import TrackingScene
@@ -130,6 +131,7 @@ class TrackingShow:
         state = "upright" if session.lying is None else "<b>fallen</b>"
         falls = f", fallen {session.falls} ×" if session.falls else ""
         push = f"<div>{session.pushed}</div>" if session.pushed else ""
+        push += f"<div>{describe_divergence(session.diverged)}</div>" if session.diverged else ""
         waiting = session.waiting
         search = f"<div>looking for a latent of {escape(str(waiting))} …</div>" if waiting else ""
         problem = (

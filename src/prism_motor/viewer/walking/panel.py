@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import viser
@@ -13,6 +15,13 @@ from prism_motor.viewer.walking.session import Command, Session
 if TYPE_CHECKING:
     from prism_motor.locomotion.task import CommandConfig, Range
 
+_KEYS = {
+    "I": ("Faster", 0, 0.1), "K": ("Slower", 0, -0.1), "J": ("Turn left", 2, 0.1),
+    "L": ("Turn right", 2, -0.1), "U": ("More to the left", 1, 0.05),
+    "O": ("More to the right", 1, -0.05),
+}  # fmt: skip
+"""Keys that steer: what each does, which part of the command it changes, and by how much. W, A, S
+and D and the arrows move the camera."""
 _BEYOND = 0.25
 """Share of the trained range by which sliders go beyond it on either side."""
 
@@ -89,8 +98,13 @@ class WalkingPanel:
                 self._slider(name, bounds, value)
                 for (name, bounds), value in zip(_ranges(trained).items(), start, strict=True)
             )
-            stop = self._gui.add_button("Stop", icon=viser.Icon.HAND_STOP)
+            stop = self._gui.add_button(
+                "Stop (X)", icon=viser.Icon.HAND_STOP,
+                hint="Commands a velocity of zero; the robot keeps stepping on the spot.",
+            )  # fmt: skip
+            self._gui.add_markdown("Keys: **I K** faster, slower; **J L** turn; **U O** sideways.")
         sliders = (self._forward, self._sideways, self._turn)
+        self._add_keys(sliders)
 
         @self._own.on_update
         def _(_: object) -> None:
@@ -99,9 +113,24 @@ class WalkingPanel:
 
         @stop.on_click
         def _(_: object) -> None:
-            self._own.value = False
+            self._steer(sliders, None)
+
+    def _add_keys(self, sliders: Sequence[Any]) -> None:
+        for key, (label, part, change) in _KEYS.items():
+            command = self._gui.add_command(label, hotkey=key)  # type: ignore[arg-type]
+            command.on_trigger(partial(self._steer, sliders, (part, change)))
+        self._gui.add_command("Stop", hotkey="X").on_trigger(partial(self._steer, sliders, None))
+
+    def _steer(self, sliders: Sequence[Any], change: tuple[int, float] | None, *_: object) -> None:
+        """Take over from the task, and change a part of the command; ``None``: stop."""
+        self._own.value = False
+        if change is None:
             for slider in sliders:
                 slider.value = 0.0
+        else:
+            part, more = change
+            slider = sliders[part]
+            slider.value = min(max(round(slider.value + more, 2), slider.min), slider.max)
 
     def _slider(self, name: str, bounds: Range, value: float) -> Any:
         low, high = min(bounds[0], value), max(bounds[1], value)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _LANE = 0.9
 """Distance between robots that walk side by side, m, per metre of standing height."""
 _ARROW_HEIGHT = 0.012
+_LEASH = 0.3
+"""How far from the middle robots are drawn while the view follows, m, per metre of height."""
 
 
 class RobotFigure:
@@ -55,17 +57,14 @@ class RobotFigure:
         )  # fmt: skip
         self._push = PushArrow(server, f"{place}/velocity/push", height)
 
-    def draw(self, time: float, lane: float) -> np.ndarray:
-        """Show the walker at a time, moved aside by its lane; return where it stands, (2,)."""
-        qpos = self.walker.pose(time)
-        qpos[1] += lane
+    def draw(self, qpos: np.ndarray) -> None:
+        """Show the walker in a state."""
         self._robot.draw(qpos)
         yaw = float(self.walker.env.state.euler[0, 2])
         self._velocity.position = (qpos[0], qpos[1], 0.0)
         self._velocity.wxyz = (np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2))
         self.label.position = (qpos[0], qpos[1], self.label.position[2])
         self._draw_arrows()
-        return qpos[:2]
 
     def _draw_arrows(self) -> None:
         walker = self.walker
@@ -92,7 +91,7 @@ class RobotScene:
     ) -> None:
         self._server, self._session = server, session
         height = max(walker.env.robot.stand_height for walker in session.walkers)
-        self._lane = _LANE * height
+        self._lane, self._leash = _LANE * height, _LEASH * height
         self.floor = Floor(server, height, robots=len(session.walkers))
         self.figures = [
             RobotFigure(server, walker, f"/world/{i}", primitives=primitives)
@@ -102,13 +101,23 @@ class RobotScene:
     def draw(self) -> None:
         """Show the current state; browsers apply it at once."""
         shown = self._session.shown
+        poses = {i: self.figures[i].walker.pose(self._session.time) for i in shown}
+        middle = np.mean([pose[:2] for pose in poses.values()], axis=0)
         with self._server.atomic():
-            places = []
             for i, figure in enumerate(self.figures):
                 if figure.root.visible != (i in shown):
                     figure.root.visible = i in shown
                 if i in shown:
-                    lane = (shown.index(i) - (len(shown) - 1) / 2) * self._lane
-                    places.append(figure.draw(self._session.time, -lane))
+                    pose = poses[i]
+                    if self.floor.follow:
+                        pose[:2] = middle + within(pose[:2] - middle, self._leash)
+                    pose[1] -= (shown.index(i) - (len(shown) - 1) / 2) * self._lane
+                    figure.draw(pose)
                 figure.label.visible = len(shown) > 1
-            self.floor.run_after(np.mean(places, axis=0))
+            self.floor.run_after(middle)
+
+
+def within(way: np.ndarray, longest: float) -> np.ndarray:
+    """Return a way (2,), cut to the longest: who strays is kept in view."""
+    length = float(np.linalg.norm(way))
+    return way if length <= longest else way * (longest / length)

@@ -10,6 +10,7 @@ import viser
 
 from prism_motor._checks import InputError
 from prism_motor._figures import INK
+from prism_motor.viewer.pushes import describe_divergence
 from prism_motor.viewer.walking.loading import load_walkers
 from prism_motor.viewer.walking.panel import WalkingControls, WalkingPanel
 from prism_motor.viewer.walking.readings import FAINT, FiringPlots, VelocityPlots
@@ -34,7 +35,7 @@ def make_show(request: PlayRequest) -> WalkingShow:
         )
     walkers, products = zip(*load_walkers(request.runs, request.device), strict=True)
     command = COMMAND if request.command is None else request.command
-    session = Session(walkers, None if command == "task" else command)
+    session = Session(walkers, None if command == "random" else command)
     return WalkingShow(session, products, primitives=request.primitives)
 
 
@@ -125,7 +126,8 @@ def _status(walker: Walker) -> str:
     state = "walking" if walker.lying is None else "<b>fallen</b>, will stand up in a moment"
     falls = f", fallen {walker.falls} ×" if walker.falls else ""
     push = f"<br>{walker.pushed}" if walker.pushed else ""
+    broken = f"<br>{describe_divergence(walker.diverged)}" if walker.diverged else ""
     return (
         f'<div><b style="color:{walker.colour}">{escape(walker.name)}</b>: '
-        f"{state}{falls}{push}</div>"
+        f"{state}{falls}{push}{broken}</div>"
     )

@@ -43,6 +43,7 @@ class Walker:
         time: Clock of the walker, s.
         origin: Where the environment's origin lies on the ground, (2,) m.
         falls: How often it has fallen.
+        diverged: How often its physics diverged, after which it starts again.
         lying: Seconds since it fell; ``None`` while it walks.
         pushed: The last push.
         trace: Rows of time, command (3) and velocity (3), the newest last; velocities are means
@@ -71,7 +72,7 @@ class Walker:
         self.friction = round(float(self.env.friction[0]), 4)
         self.mass = float(self.env.engine.model.body_mass.sum())
         self.time = 0.0
-        self.falls = 0
+        self.falls = self.diverged = 0
         self.trace: deque[np.ndarray] = deque(maxlen=round(REMEMBERED / self.control_dt))
         # The base sways with every step; commands refer to the mean over a gait cycle.
         self._recent: deque[np.ndarray] = deque(maxlen=round(task.gait.cycle / self.control_dt))
@@ -112,8 +113,11 @@ class Walker:
         self._before = self.qpos
         actions = self.policy(self.observation)
         check_actions(actions, self.env)
-        self.env.step(actions)
+        with np.errstate(over="ignore", invalid="ignore"):  # what diverges is put right below
+            self.env.step(actions)
         self.time += self.control_dt
+        if self.env.engine.diverged()[0]:
+            self._recover()
         self._judge()
         self._recent.append(self._measure())
         self.trace.append(np.concatenate([[self.time], self.command, self.velocity]))
@@ -127,14 +131,18 @@ class Walker:
             self.falls += 1
         if self.pushed is not None:
             self.pushed.judge(self.time, self.lying is not None)
-        if not np.isfinite(self.env.engine.qpos).all():
-            self._stand_up()
+
+    def _recover(self) -> None:
+        """Start again where the robot was before its physics diverged."""
+        self.diverged += 1
+        place = self._before[:2]
+        self._begin()
+        self.origin = place.copy()
+        self._before = self.qpos
 
     def _stand_up(self) -> None:
         """Restart where the robot is; only the image is offset, the environment starts at 0."""
-        place = self.env.engine.qpos[0, :2]
-        if np.isfinite(place).all():
-            self.origin = self.origin + place
+        self.origin = self.origin + self.env.engine.qpos[0, :2]
         self._begin()
 
     @property
