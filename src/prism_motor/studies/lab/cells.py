@@ -169,7 +169,7 @@ def _evaluate(member: Member) -> LabFit:
     columns = {"all": slice(None)}
     shares = [unexplained(member.network, *part, columns)["all"] for part in parts]
     kept = count_parameters(prune(member.network))
-    return LabFit(member.seed, member.learning_rate, *shares, kept)
+    return LabFit(member.seed, member.learning_rate, *shares, kept=kept)
 
 
 @lru_cache(maxsize=24)  # all arms of a problem follow each other
