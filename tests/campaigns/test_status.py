@@ -9,7 +9,7 @@ def test_status_shows_every_run_and_an_estimate(trained):
     text = describe_status(campaign(), trained, jobs=2)
     rows = [line.split("  ") for line in text.splitlines()]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
-    assert ["mlp", "trained, 0 of 1 evaluations", "missing"] in cells
+    assert ["mlp", "trained, 0 of 1 evaluation", "missing"] in cells
     assert ["prism", "stopped at 50 %", "missing"] in cells
     assert "0 of 4 runs done; about" in text
     assert "No runner is active." in text

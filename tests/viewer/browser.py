@@ -6,7 +6,9 @@ import time
 from contextlib import contextmanager
 
 import imageio.v3 as imageio
+import numpy as np
 import pytest
+import viser
 
 WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 PATIENCE = 120
@@ -53,6 +55,17 @@ def look(page):
     """Return the pixels of the scene between the panels."""
     canvas = page.locator("canvas[data-engine]").first
     return imageio.imread(io.BytesIO(canvas.screenshot()))[..., :3].astype(int)
+
+
+def on_screen(app, page, place):
+    """Return the pixel at which a browser shows a place."""
+    (client,) = app.server.get_clients().values()
+    camera, box = client.camera, page.locator("canvas[data-engine]").first.bounding_box()
+    turn = viser.transforms.SO3(camera.wxyz).inverse()
+    x, y, z = turn @ (np.asarray(place) - camera.position)
+    scale = box["height"] / 2 / np.tan(camera.fov / 2)
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    return middle[0] + scale * x / z, middle[1] + scale * y / z
 
 
 def type_into(page, slider, value):

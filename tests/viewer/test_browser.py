@@ -10,7 +10,7 @@ import viser
 
 from prism_motor.viewer.app import App
 from prism_motor.viewer.walking.show import WalkingShow
-from tests.viewer.browser import look, note_errors, type_into, wait_until
+from tests.viewer.browser import look, note_errors, on_screen, type_into, wait_until
 
 
 @pytest.fixture
@@ -72,6 +72,20 @@ def test_keys_steer(app, page):
     ):
         page.keyboard.press(key)
         wait_until(lambda wanted=wanted: session.command == pytest.approx(wanted), page)
+
+
+@pytest.mark.slow
+def test_on_a_phone_the_robot_stands_above_the_panel(app, page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(app.url)
+    name = page.get_by_text("g1-prism").first
+    name.wait_for()
+    top = name.bounding_box()["y"]
+    wait_until(lambda: on_screen(app, page, (0.0, 0.0, 0.0))[1] < top, page)
+    for height in (0.0, 1.3):
+        x, y = on_screen(app, page, (0.0, 0.0, height))
+        assert 50 < x < 340
+        assert 50 < y < top - 30
 
 
 CONNECT = """

@@ -131,7 +131,7 @@ def strongest_read(
             Interaction(
                 feature=None,
                 factors=(),
-                inputs=tuple(names[j] for j in terms.monomials[0, i].tolist()),
+                inputs=tuple(names[int(j)] for j in terms.monomials[0, i]),
                 strength=float(strength[i]),
                 coefficient=float(terms.coefficients[row[i], i]),
                 share=float(strength[i]) ** 2 / max(total, 1e-300),

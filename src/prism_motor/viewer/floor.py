@@ -10,7 +10,7 @@ import viser
 
 _TILE = 1.0
 """Period of the floor, m."""
-_UPRIGHT = 1.6
+_UPRIGHT = 2.1
 """How many times as far away the camera begins on a screen that is higher than wide."""
 
 
@@ -81,7 +81,6 @@ def _set_up(server: viser.ViserServer, height: float, robots: int) -> None:
         camera = client.camera
         if camera.aspect >= 1:
             return
-        # A phone held upright: the panel opens when it is tapped, and robots fit the width.
-        client.gui.main_panel.minimize()
-        camera.look_at = tuple(middle)
+        # A phone held upright: robots fit its width, above the panel in its lower part.
         camera.position = tuple(middle + _UPRIGHT * (place - middle))
+        camera.look_at = tuple(middle - [0.0, 0.0, 1.9 * height])  # which moving it changes

@@ -5,13 +5,12 @@ import threading
 
 import numpy as np
 import pytest
-import viser.transforms
 
 from prism_motor.manipulation.tasks import find_task
 from prism_motor.viewer.app import App
 from prism_motor.viewer.teleop.panel import STEP
 from prism_motor.viewer.teleop.show import make_show
-from tests.viewer.browser import look, note_errors, type_into, wait_until
+from tests.viewer.browser import look, note_errors, on_screen, type_into, wait_until
 from tests.viewer.clients import CAMERA, Client
 from tests.viewer.clients import wait_until as wait_for
 
@@ -26,17 +25,6 @@ def app(tmp_path):
     assert thread.is_alive()
     app.stop()
     thread.join()
-
-
-def on_screen(app, page, place):
-    """Return the pixel at which a browser shows a place."""
-    (client,) = app.server.get_clients().values()
-    camera, box = client.camera, page.locator("canvas[data-engine]").first.bounding_box()
-    turn = viser.transforms.SO3(camera.wxyz).inverse()
-    x, y, z = turn @ (np.asarray(place) - camera.position)
-    scale = box["height"] / 2 / np.tan(camera.fov / 2)
-    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    return middle[0] + scale * x / z, middle[1] + scale * y / z
 
 
 def yellow(page):
