@@ -113,8 +113,8 @@ class LocomotionConfig(RunConfig):
         """Return the environments of each of several processes."""
         if self.envs % processes:
             raise InputError(
-                f"{count(self.envs, 'environment')} cannot be shared evenly by {processes} processes; "
-                f"give a multiple of {processes} with --envs."
+                f"{count(self.envs, 'environment')} cannot be shared evenly by {processes} "
+                f"processes; give a multiple of {processes} with --envs."
             )
         return self.envs // processes
 

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from prism_motor._checks import PrismError
+from prism_motor._console import count
 from prism_motor._extras import missing_extra
 from prism_motor.sim.batch import RobotBatch
 from prism_motor.sim.contacts import Room, find_room
@@ -199,9 +200,9 @@ class WarpEngine(RobotBatch):
         self._overflow.zero_()
         raise ContactOverflowError(
             f"{affected} of {self.num_envs} robots had more contacts than the gpu engine has room "
-            f"for ({self.room.contacts} contacts, {self.room.rows} constraints each; {found!s}), "
-            "so their motion since the last update is wrong. Start again with more room: "
-            f"--contacts {2 * self.room.contacts}."
+            f"for ({count(self.room.contacts, 'contact')}, {self.room.rows} constraints each; "
+            f"MuJoCo Warp: {found.name}), so their motion since the last update is wrong. Start "
+            f"again with more room: --contacts {2 * self.room.contacts}."
         )
 
     def set_state(

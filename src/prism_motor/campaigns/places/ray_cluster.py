@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import warnings
 from typing import IO, Any
 
 from prism_motor._console import count, note
@@ -105,11 +106,13 @@ class RayPlace:
         # Logs are files in the campaign's folder; a client decides nothing about the cluster.
         options = {} if self.address else {"log_to_driver": False, "include_dashboard": False}
         try:
-            self.ray.init(self.address, logging_level=logging.ERROR, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what matters is raised
+                self.ray.init(self.address, logging_level=logging.ERROR, **options)
         except Exception as error:  # Ray raises bare ones where a start takes too long
             raise CampaignError(
-                f"Cannot connect to Ray at {self.address or 'this machine'}: {error} Start it with "
-                "ray start --head, or see docs/cluster.md."
+                f"Cannot connect to Ray at {self.address or 'this machine'}: "
+                f"{str(error).rstrip('.')}. Start it with ray start --head, or see docs/cluster.md."
             ) from error
         for number, handler in before.items():  # Ray handles termination in its own way
             signal.signal(number, handler)
