@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--envs", type=int, default=256)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    choices, targets = [EngineChoice("cpu")], {"cpu": 0.75, "gpu": 0.8}
+    choices, targets = [EngineChoice("cpu")], {"cpu": 0.79, "gpu": 0.8}
     if importlib.util.find_spec("mujoco_warp"):
         choices.append(EngineChoice("gpu"))
     else:

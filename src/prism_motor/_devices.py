@@ -39,9 +39,20 @@ def resolve_device(name: str) -> str:
     if not _exists(name):
         raise InputError(
             f"device: {name} cannot be used on this machine, which has "
-            f"{', '.join(list_devices())}. Give one of these, or auto."
+            f"{', '.join(list_devices())}{_why_no_cuda(name)}. Give one of these, or auto."
         )
     return name
+
+
+def _why_no_cuda(name: str) -> str:
+    """Return why torch sees no GPU, which another torch or a driver may change."""
+    import torch
+
+    if not name.startswith("cuda") or torch.cuda.device_count():
+        return ""
+    if torch.version.cuda is None and torch.version.hip is None:
+        return f" (torch {torch.__version__} is built without CUDA)"
+    return f" (torch {torch.__version__} finds no GPU or no driver)"
 
 
 def _exists(name: str) -> bool:

@@ -233,6 +233,12 @@ class Domain(ABC):
     def trainer(self, config: Any, rank: Rank) -> Trainer:
         """Make the trainer of a run."""
 
+    def share(self, config: Any, processes: int) -> Any:
+        """Return what each of several processes trains of a run; raise if there may be but one."""
+        if processes > 1:
+            raise InputError(f"{self.name} trains in a single process; remove --processes.")
+        return config
+
     def size(self, config: Any) -> tuple[int, int]:
         """Return how many samples a run learns from and how many steps of physics make them."""
         return config.updates, 0

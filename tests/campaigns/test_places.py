@@ -13,7 +13,7 @@ from prism_motor.campaigns.locks import is_locked
 from prism_motor.campaigns.places import choose_place
 from prism_motor.campaigns.places.local import LocalPlace
 from prism_motor.campaigns.places.node import Ended, NodeJob, Order, find_problem
-from prism_motor.campaigns.places.ray_cluster import RayHandle
+from prism_motor.campaigns.places.ray_cluster import RayHandle, RayPlace
 from prism_motor.runs.layout import LOCK
 from prism_motor.runs.locks import Lock, try_lock
 
@@ -167,6 +167,44 @@ def test_a_cluster_that_cannot_do_jobs_is_said_once(tmp_path, result):
     with pytest.raises(CampaignError, match=r"job: .*(node7 has other versions|no prism here)"):
         handle.poll()
     assert handle.poll() == 2  # so that the others can be stopped in peace
+
+
+class Queue:
+    """A remote function that takes tasks."""
+
+    def options(self, **_):
+        return self
+
+    def remote(self, _):
+        return "task"
+
+
+def test_a_job_that_no_machine_has_room_for_is_named_once(tmp_path, capsys):
+    pytest.importorskip("ray", reason="Ray is not installed")
+    place = RayPlace()
+    place.ray, place._work = FakeRay(Ended()), Queue()
+    place.ray.nodes = lambda: [
+        {"Alive": True, "Resources": {"CPU": 2.0}},
+        {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}},
+    ]
+    for made in (order(tmp_path, threads=2), *2 * [order(tmp_path, device="cuda")]):
+        with made.log.open("a") as log:
+            place.start(made, log)
+    said = capsys.readouterr().err
+    assert said.count("job needs 1 CPU and 1 GPUs, and no machine of the cluster has as many") == 1
+    assert said.count("note") == 1
+
+
+def test_ray_that_cannot_be_reached_is_one_message():
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    place = RayPlace("ray://head:10001")
+
+    def fail(*_, **__):
+        raise Exception("The current node timed out during startup.")
+
+    place.ray = type("Ray", (), {"init": staticmethod(fail), "exceptions": ray.exceptions})
+    with pytest.raises(CampaignError, match=r"Cannot connect to Ray at ray://head:10001: .* start"):
+        place.__enter__()
 
 
 def test_a_cancelled_task_is_over_when_its_child_has_saved(tmp_path):

@@ -8,14 +8,16 @@ import sys
 
 import pytest
 
+from prism_motor._processes import Stopped
 from prism_motor.campaigns.config import CampaignError, read_campaign
 from prism_motor.campaigns.files import find_campaign, report_campaign, write_record
 from prism_motor.campaigns.ledger import Ledger
 from prism_motor.campaigns.locks import is_locked
+from prism_motor.campaigns.places.local import LocalPlace
 from prism_motor.campaigns.runner import Runner
 from prism_motor.campaigns.status import describe_status
 from prism_motor.runs import Run, to_dict
-from prism_motor.runs.layout import CAMPAIGN
+from prism_motor.runs.layout import CAMPAIGN, LOCK
 
 from .conftest import (
     WALKING,
@@ -238,10 +240,27 @@ def test_it_records_tunes_trains_and_evaluates(finished):
         assert best["setting"] == chosen
 
 
+class Nowhere(LocalPlace):
+    """A cluster that takes a while to reach, until somebody presses Ctrl-C."""
+
+    def __enter__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        return self
+
+    def start(self, order, log):
+        raise AssertionError("no job should be started")
+
+
+def test_ctrl_c_while_connecting_starts_no_job(tmp_path):
+    with pytest.raises(Stopped):
+        Runner(campaign(), tmp_path / "campaign", place=Nowhere()).run()
+    assert {file.name for file in (tmp_path / "campaign").iterdir()} <= {LOCK}
+
+
 def test_a_second_call_does_nothing(finished):
     again, folder = find_campaign(str(finished))
     assert (again, folder) == (tuned("manipulation"), finished)
-    runner = Runner(again, finished, jobs=1)
+    runner = Runner(again, finished, jobs=1, place=Nowhere())
     before = {file: file.stat().st_mtime_ns for file in finished.rglob("*.json")}
     assert runner.run().done == 7
     after = {file: file.stat().st_mtime_ns for file in finished.rglob("*.json")}

@@ -1,11 +1,15 @@
 """Slurm's place, with the executor of submitit that needs no Slurm."""
 
+import os
 import subprocess
+import sys
 import threading
 
 import pytest
 
 from prism_motor._checks import InputError
+from prism_motor.campaigns.config import CampaignError
+from prism_motor.campaigns.places.node import Order
 from prism_motor.campaigns.runner import Runner
 from prism_motor.runs import Run
 
@@ -23,6 +27,23 @@ def test_a_machine_without_slurm_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InputError, match=r"--on slurm cannot be used here: .*srun"):
         SlurmPlace(tmp_path)
+
+
+def test_what_slurm_refuses_is_one_message(tmp_path, monkeypatch):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {
+        "srun": "true",
+        "sbatch": "echo invalid partition: gpux >&2; exit 1",
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    place = SlurmPlace(tmp_path / "campaign", parameters={"partition": "gpux"})
+    log = tmp_path / "job.log"
+    words = (sys.executable, "-c", "pass")
+    with log.open("w") as file, pytest.raises(CampaignError, match=r"invalid partition: gpux"):
+        place.start(Order("job", tmp_path / "run", log, words, words), file)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import pytest
 
 from prism_motor.campaigns.files import read_overrides
 from prism_motor.campaigns.plan import Plan
+from prism_motor.campaigns.runner import Runner
 from prism_motor.cli import main
 from prism_motor.cli.campaign import CampaignOptions, find_campaign_of, parse_duration
 from prism_motor.runs.layout import LOCK
@@ -113,6 +114,20 @@ def test_the_papers_walking_can_be_planned_at_its_own_size(
     main(["campaign", "status", name, "--preset", "paper"])
     assert "tuning" in capsys.readouterr().out
     assert not any(tmp_path.iterdir())
+
+
+def test_the_command_that_goes_on_is_at_the_same_place(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("ray", reason="Ray is not installed")
+    monkeypatch.setattr(Runner, "run", interrupt)
+    place = ["--on", "ray", "--jobs", "4", "--gpus", "0.5"]
+    with pytest.raises(SystemExit):
+        main(["campaign", "run", "smoke", "--out", str(tmp_path), *place])
+    wanted = f"Continue with: prism campaign run {tmp_path} {' '.join(place)}\n"
+    assert wanted in capsys.readouterr().err
+
+
+def interrupt(_):
+    raise KeyboardInterrupt
 
 
 def test_durations():

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from prism_motor.cli import main
+from prism_motor.domains import DOMAINS
 from prism_motor.runs import CheckpointError, Run, RunError
-from prism_motor.tracking.trainer import TrackingTrainer
 from prism_motor.train import session
 from prism_motor.train.distributed import Rank
 from prism_motor.train.finite import NonFiniteTrainingError
@@ -152,7 +152,7 @@ def test_priorities_follow_the_distance_and_resume(tmp_path):
 
 def test_several_processes_are_refused():
     with pytest.raises(ValueError, match="single process; remove --processes"):
-        TrackingTrainer(CASE.make(), Rank(0, 2))
+        DOMAINS["tracking"].trainer(CASE.make(), Rank(0, 2))
 
 
 def test_without_any_warm_up_learning_begins_with_the_first_transition(tmp_path):

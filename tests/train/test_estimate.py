@@ -35,7 +35,7 @@ def test_the_paper_takes_as_many_steps_as_it_says():
     (part,) = domain.stretches(config)
     assert part.config.envs * part.scale == config.envs
     # The measured environments take as long each as all of them.
-    assert Rates((2.0,), 0.0).time(config) == 2.0 * config.updates
+    assert Rates((2.0,), (1.0,), 0.0).time(config) == 2.0 * config.updates
 
 
 def test_both_stages_of_tracking_are_counted():
@@ -43,7 +43,20 @@ def test_both_stages_of_tracking_are_counted():
     warm, rest = DOMAINS["tracking"].stretches(config)
     assert (warm.updates, rest.updates) == (2, 4)
     assert rest.scale * rest.config.learner.sweeps == config.learner.sweeps
-    assert Rates((10.0, 1.0), 0.0).time(config) == 24.0
+    assert Rates((10.0, 1.0), (5.0, 0.5), 0.0).time(config) == 24.0
+
+
+def test_processes_share_the_environments_and_use_cores_of_their_own():
+    config = CASES["locomotion"].make()
+    assert DOMAINS["locomotion"].share(config, 2).envs == config.envs // 2
+    rates = Rates((2.0,), (1.5,), 0.0)
+    alone, shared = (estimate_run(config, rates, processes=number) for number in (1, 2))
+    assert alone.core_seconds == 1.5 * config.updates  # processor time, not that of waiting
+    assert (shared.seconds, shared.core_seconds) == (alone.seconds, 2 * alone.core_seconds)
+    with pytest.raises(InputError, match="shared evenly by 3 processes"):
+        measure(config, 0.01, 3)
+    with pytest.raises(InputError, match="tracking trains in a single process"):
+        measure(CASES["tracking"].make(), 0.01, 2)
 
 
 def test_a_campaign_is_all_of_its_runs_with_the_tuning(tmp_path):
@@ -73,9 +86,9 @@ def test_the_command_prints_a_table_for_runs_and_campaigns(tmp_path, capsys, mon
 
 
 @pytest.mark.parametrize(
-    "words", [["locomotion", "--seconds", "long"], ["locomotion", "--seconds=0"]]
+    ("given", "why"), [("long", "must be a number of seconds"), ("0", "must be above 0")]
 )
-def test_a_length_that_is_none_is_refused(words, capsys):
+def test_a_length_that_is_none_is_refused(given, why, capsys):
     with pytest.raises((SystemExit, InputError)):
-        main(["estimate", *words])
-    assert "seconds" in capsys.readouterr().err
+        main(["estimate", "locomotion", "--seconds", given])
+    assert f"--seconds {why}" in capsys.readouterr().err

@@ -142,11 +142,16 @@ class Runner:
         self.began = time.monotonic()
         with hold(self.folder), on_stop(self.signals.append), ExitStack() as connected:
             self.ledger = Ledger(self.campaign, self.folder)
-            self._check_ready()
-            connected.enter_context(self.place)
-            self.slots = self.jobs or self.place.slots
+            work_is_left = self.ledger.finished < len(self.ledger)
+            if work_is_left:
+                self._check_ready()
+                connected.enter_context(self.place)
+                self._heed_signals()  # connecting may have taken long
             write_record(self.campaign, self.folder)
             self.ledger.write()
+            if not work_is_left:
+                return self._conclude()
+            self.slots = self.jobs or self.place.slots
             self.display.event(
                 f"{self.campaign.name} in {self.folder}: {self.ledger.finished} of "
                 f"{count(len(self.ledger), 'run')} done, {count(self.slots, 'job')} at a time"
@@ -154,14 +159,17 @@ class Runner:
             try:
                 while self._start_jobs() or self.running or self._waits():
                     time.sleep(self.poll)
-                    if self.signals:
-                        raise Stopped(self.signals[0])
+                    self._heed_signals()
                     self._end_jobs()
                     self.display.status(self._describe)
             finally:
                 self._stop_children()
                 self.ledger.write()
             return self._conclude()
+
+    def _heed_signals(self) -> None:
+        if self.signals:
+            raise Stopped(self.signals[0])
 
     def _check_ready(self) -> None:
         """Raise if the machine lacks something, rather than in every job."""

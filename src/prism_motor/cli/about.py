@@ -11,6 +11,7 @@ from importlib import metadata
 from prism_motor._console import available_cores, text_table
 from prism_motor._devices import list_devices
 from prism_motor._version import __version__
+from prism_motor.runs.provenance import cpu_kind
 
 _PACKAGES = (
     "numpy",
@@ -58,7 +59,7 @@ def collect() -> dict[str, dict[str, str]]:
     return {
         "versions": versions,
         "system": {"platform": platform.platform()},
-        "devices": list_devices(),
+        "devices": list_devices() | {"cpu": cpu_kind()},
         "threads": threads,
         "environment": variables,
     }

@@ -116,7 +116,7 @@ def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
     runner = Runner(
         found, folder, jobs=options.jobs, place=place, until=seconds, reuse=options.reuse
     )
-    again = f"prism campaign run {folder}{'' if options.on == 'local' else f' --on {options.on}'}"
+    again = shlex.join(["prism", "campaign", "run", str(folder), *_repeat(options)])
     try:
         outcome = runner.run()
     except KeyboardInterrupt:
@@ -131,6 +131,14 @@ def run(options: RunOptions, plugins: Sequence[str] = ()) -> None:
     print(f"Continue with: {again}", file=sys.stderr)
     if outcome.failures:
         sys.exit(1 if outcome.bug else 2)
+
+
+def _repeat(options: RunOptions) -> list[str]:
+    """Return the flags with which a campaign goes on where it was; its folder has the rest."""
+    words = [] if options.on == "local" else ["--on", options.on]
+    words += [] if options.jobs is None else ["--jobs", str(options.jobs)]
+    words += [] if options.gpus is None else ["--gpus", f"{options.gpus:g}"]
+    return words + (["--slurm", *options.slurm] if options.slurm else [])
 
 
 def status(options: StatusOptions, plugins: Sequence[str] = ()) -> None:

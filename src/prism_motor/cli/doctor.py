@@ -20,8 +20,10 @@ def doctor(device: Device = "auto", envs: Annotated[int, between(0, 1_000_000)] 
         envs: Robots whose speed is measured; 0: 4096 on cuda, 256 on the cpu.
     """
     from prism_motor.locomotion.doctor import examine
+    from prism_motor.sim.engines import resolve_engine
 
     device = resolve_device(device)
+    resolve_engine("gpu", device)  # which may be missing: no report about nothing
     print(f"prism doctor --device {device}\n")
     for section in collect().values():
         for key, value in section.items():

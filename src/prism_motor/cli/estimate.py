@@ -49,21 +49,27 @@ def estimate(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
 
 
 def _read_length(given: Sequence[str]) -> float:
+    if not given:
+        return _Length().seconds
     try:
-        return _Length(float(given[-1])).seconds if given else _Length().seconds
+        seconds = float(given[-1])
     except ValueError as error:
         raise InputError(f"--seconds must be a number of seconds, got {given[-1]!r}.") from error
+    return _Length(seconds).seconds  # which has a range
 
 
 def _estimate_run(words: list[str], plugins: Sequence[str], seconds: float) -> None:
     from prism_motor.cli.train import read_settings
     from prism_motor.train.estimate import estimate_run, measure
 
-    domain, _, config = read_settings(words, plugins)
-    found = estimate_run(config, measure(config, seconds))
+    domain, options, config = read_settings(words, plugins)
+    processes = options.processes
+    found = estimate_run(config, measure(config, seconds, processes), processes=processes)
+    team = "" if processes == 1 else f"{processes} processes x "
     print(
         f"{config.arm} on {domain.task_name(config)}, preset {config.preset}: "
-        f"{count(config.updates, 'update')}, {count(config.threads, 'thread')}, {config.device}\n"
+        f"{count(config.updates, 'update')}, {team}{count(config.threads, 'thread')}, "
+        f"{config.device}\n"
     )
     print(text_table([["the whole run", ""], *map(list, found.numbers().items())]))
     print(f"\nAbout {duration(found.seconds)} on this machine, by its speed just now.")

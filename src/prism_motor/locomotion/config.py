@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from prism_motor._checks import InputError, check_choice
+from prism_motor._console import count
 from prism_motor._ranges import Checked, Seed, Seeds, above, between, length
 from prism_motor.locomotion.conditions import find_condition
 from prism_motor.locomotion.task import LeggedTaskConfig, find_config_type
@@ -107,6 +108,15 @@ class LocomotionConfig(RunConfig):
     def samples_per_update(self) -> int:
         """Control steps of all environments in one update."""
         return self.envs * self.ppo.steps
+
+    def share(self, processes: int) -> int:
+        """Return the environments of each of several processes."""
+        if self.envs % processes:
+            raise InputError(
+                f"{count(self.envs, 'environment')} cannot be shared evenly by {processes} "
+                f"processes; give a multiple of {processes} with --envs."
+            )
+        return self.envs // processes
 
 
 @dataclass(frozen=True, kw_only=True)

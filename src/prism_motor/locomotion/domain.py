@@ -108,6 +108,10 @@ class LocomotionDomain(Domain):
         samples = config.updates * config.samples_per_update
         return samples, samples * config.task.simulation.substeps
 
+    def share(self, config: LocomotionConfig, processes: int) -> LocomotionConfig:
+        """Return the run with a share of its environments."""
+        return replace(config, envs=config.share(processes))
+
     def stretches(self, config: LocomotionConfig) -> list[Stretch]:
         """Measure by fewer environments: everything in an update is proportional to them."""
         envs = min(config.envs, _MEASURED_ENVS)

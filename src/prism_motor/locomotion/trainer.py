@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from prism_motor._checks import InputError
-from prism_motor._console import count
 from prism_motor._devices import autocast, own_device, random_state, set_random_state
 from prism_motor.locomotion.env import make_env
 from prism_motor.locomotion.link import DeviceLink
@@ -59,12 +57,7 @@ class WalkingTrainer:
     def __init__(self, config: LocomotionConfig, rank: Rank = ALONE) -> None:
         self.config = config
         world_size = rank.world_size
-        if config.envs % world_size:
-            raise InputError(
-                f"{count(config.envs, 'environment')} cannot be shared evenly by {world_size} "
-                "processes; "
-                f"give a multiple of {world_size} with --envs."
-            )
+        envs = config.share(world_size)
         self.world_size = world_size
         self.device = own_device(config.device, rank.local, world_size)
         if self.device.startswith("cuda"):
@@ -73,7 +66,6 @@ class WalkingTrainer:
         torch.manual_seed(config.seed)  # the same networks on every rank
         # Seeds of different runs and ranks must not coincide: 1000 ranks fit between two seeds.
         env_seed = 1000 * config.seed + rank.index
-        envs = config.envs // world_size
         engine = resolve_engine(config.engine, config.device)
         choice = EngineChoice(engine, self.device, config.contacts)
         self.env = make_env(config.task, envs, seed=env_seed, threads=config.threads, engine=choice)

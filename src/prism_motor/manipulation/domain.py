@@ -190,8 +190,7 @@ class ManipulationDomain(Domain):
         from prism_motor.manipulation.data import load_for
         from prism_motor.manipulation.trainer import HandlingTrainer
 
-        if rank.world_size > 1:
-            raise InputError("manipulation trains in a single process; remove --processes.")
+        config = self.share(config, rank.world_size)
         return HandlingTrainer(config, load_for(config))
 
     def size(self, config: ManipulationConfig) -> tuple[int, int]:

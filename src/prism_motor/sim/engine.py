@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prism_motor._checks import InputError
-from prism_motor.sim.dynamics import Dynamics, Variation, sensor_columns
-from prism_motor.sim.scene import SOLVER, build_model, import_mujoco
+from prism_motor.sim.batch import RobotBatch
+from prism_motor.sim.scene import SOLVER, import_mujoco
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from prism_motor.sim.dynamics import Dynamics
     from prism_motor.sim.robots.robot import Robot
 
     Array = np.ndarray | Tensor
@@ -46,7 +47,7 @@ class _Batch:
     """(envs, steps, sensors)"""
 
 
-class RolloutEngine:
+class RolloutEngine(RobotBatch):
     """A batch of copies of one robot, stepped by ``mujoco.rollout``.
 
     Args:
@@ -57,12 +58,9 @@ class RolloutEngine:
         solver: Version of the contact solver.
         threads: Simulation threads.
 
-    Friction and masses are those of the model until :meth:`set_dynamics` changes them.
-
     Attributes:
         qpos: Positions, (N, 7 + joints): base position, base quaternion wxyz, joint angles.
         qvel: Velocities, (N, 6 + joints): base linear (world), base angular (body), joints.
-        model: The nominal ``mjModel``.
     """
 
     def __init__(
@@ -78,21 +76,13 @@ class RolloutEngine:
         mujoco = import_mujoco()
         from mujoco import rollout
 
-        if num_envs < 1 or substeps < 1 or threads < 1:
-            raise InputError(
-                "RolloutEngine: num_envs, substeps and threads must be at least 1, got "
-                f"{num_envs}, {substeps} and {threads}."
-            )
-        self.robot = robot
-        self.num_envs = num_envs
-        self.substeps = substeps
-        self.timestep = timestep
-        self.model = build_model(robot, timestep=timestep, solver=solver)
+        if threads < 1:
+            raise InputError(f"RolloutEngine: threads must be at least 1, got {threads}.")
+        super().__init__(robot, num_envs, timestep=timestep, substeps=substeps, solver=solver)
         data = [mujoco.MjData(self.model) for _ in range(threads)]
         # A few steps finish before a sleeping thread wakes up: the caller runs them itself.
         self._caller = (rollout.Rollout(nthread=0), data[:1])
         self._team = self._caller if threads == 1 else (rollout.Rollout(nthread=threads), data)
-        self._sensors = sensor_columns(self.model)
         self._columns: dict[tuple[str, ...], np.ndarray] = {}
         # State as mujoco.rollout wants it (time, qpos, qvel); qpos and qvel are views into it.
         joints = len(robot.joints)
@@ -109,16 +99,12 @@ class RolloutEngine:
         self.torque_limit = self.model.actuator_forcerange[:, 1].copy()
         # Nominal dynamics, until they are changed.
         self._moving = np.arange(num_envs)
-        self._variation = Variation(self.model, robot)
         self._models = [self.model] * num_envs
-        self.friction = np.full(num_envs, self._variation.friction)
-        self.base_mass = np.zeros(num_envs)
         self._step_batch = self._batch(self._moving, self.substeps)
 
     def set_dynamics(self, dynamics: Dynamics) -> None:
         """Give every environment its friction and masses; keeps the state."""
-        self.friction, self.base_mass = dynamics.of_envs(self.num_envs)
-        self._models = list(self._variation.models(dynamics, self.num_envs))
+        self._models = list(self.vary(dynamics))
         self._step_batch = self._batch(self._moving, self.substeps)
 
     def step(self, targets: Array) -> None:
@@ -211,8 +197,7 @@ class RolloutEngine:
         if not names:
             return np.zeros((self.num_envs, 0, 3))
         if names not in self._columns:
-            columns = [np.arange(self._readings.shape[1])[self._sensors[name]] for name in names]
-            self._columns[names] = np.concatenate(columns)
+            self._columns[names] = self.columns(names)
         return self._readings.take(self._columns[names], axis=1).reshape(
             self.num_envs, len(names), -1
         )

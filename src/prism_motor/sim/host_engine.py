@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from prism_motor.sim.dynamics import sensor_columns
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,7 +30,6 @@ class HostEngine:
         self._engine = engine
         self.robot, self.num_envs = engine.robot, engine.num_envs
         self.substeps, self.timestep, self.model = engine.substeps, engine.timestep, engine.model
-        self._sensors = sensor_columns(self.model)
         self._widths = [self.model.nq, self.model.nv, self.model.nsensordata]
         self._fetch()
 
@@ -108,5 +105,5 @@ class HostEngine:
         """Return the last readings of sensors of one dimension, (N, names, dim)."""
         if self._is_stale:
             self._fetch()
-        columns = np.concatenate([np.r_[self._sensors[name]] for name in names])
+        columns = self._engine.columns(names)
         return self._readings[:, columns].reshape(self.num_envs, len(names), -1)

@@ -20,13 +20,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prism_motor._checks import InputError, PrismError
+from prism_motor._checks import PrismError
+from prism_motor._console import count
 from prism_motor._extras import missing_extra
+from prism_motor.sim.batch import RobotBatch
 from prism_motor.sim.contacts import Room, find_room
-from prism_motor.sim.dynamics import Dynamics, Variation, sensor_columns
-from prism_motor.sim.scene import SOLVER, build_model, import_mujoco
+from prism_motor.sim.scene import SOLVER, import_mujoco
 
 if TYPE_CHECKING:
+    from prism_motor.sim.dynamics import Dynamics
     from prism_motor.sim.robots.robot import Robot
 
 _VARIED = (
@@ -52,7 +54,7 @@ def import_warp() -> tuple[Any, Any]:
     return warp, mujoco_warp
 
 
-class WarpEngine:
+class WarpEngine(RobotBatch):
     """A batch of copies of one robot, stepped by MuJoCo Warp.
 
     Args:
@@ -64,13 +66,10 @@ class WarpEngine:
         device: Torch device, ``cpu``, ``cuda`` or ``cuda:1``.
         contacts: Room for contacts per robot; 0: as many as its geometry can need.
 
-    Friction and masses are those of the model until :meth:`set_dynamics` changes them.
-
     Attributes:
         qpos: Positions, (N, 7 + joints): base position, base quaternion wxyz, joint angles.
         qvel: Velocities, (N, 6 + joints): base linear (world), base angular (body), joints.
         readings: Last readings of all sensors, (N, sensors), taken one physics step ago.
-        model: The nominal ``mjModel``.
         room: How many contacts and constraints a robot may have.
     """
 
@@ -85,22 +84,14 @@ class WarpEngine:
         device: str | torch.device = "cpu",
         contacts: int = 0,
     ) -> None:
-        if num_envs < 1 or substeps < 1:
-            raise InputError(
-                "WarpEngine: num_envs and substeps must be at least 1, got "
-                f"{num_envs} and {substeps}."
-            )
         self._warp, self._mujoco_warp = import_warp()
-        self.robot, self.num_envs = robot, num_envs
-        self.substeps, self.timestep = substeps, timestep
+        super().__init__(robot, num_envs, timestep=timestep, substeps=substeps, solver=solver)
         self.device = torch.device(device)
         self._place = self._warp.device_from_torch(self.device)
-        self.model = build_model(robot, timestep=timestep, solver=solver)
         # Warp never resets a diverged simulation, and does not know the flag that forbids it.
         autoreset = int(import_mujoco().mjtDisableBit.mjDSBL_AUTORESET)
         self.model.opt.disableflags &= ~autoreset
         self.room: Room = find_room(self.model, contacts)
-        self._sensors = sensor_columns(self.model)
         self._columns: dict[tuple[str, ...], Tensor] = {}
         with self._warp.ScopedDevice(self._place):
             sizes = dict.fromkeys(_VARIED, num_envs)
@@ -133,9 +124,6 @@ class WarpEngine:
                 self.model.actuator_forcerange[:, 1].tolist(),
             )
         )
-        self._variation = Variation(self.model, robot)
-        self.friction = np.full(num_envs, self._variation.friction)
-        self.base_mass = np.zeros(num_envs)
 
     # --- graphs ---
 
@@ -171,9 +159,8 @@ class WarpEngine:
 
     def set_dynamics(self, dynamics: Dynamics) -> None:
         """Give every environment its friction and masses; keeps the state."""
-        self.friction, self.base_mass = dynamics.of_envs(self.num_envs)
         rows: dict[str, list[np.ndarray]] = {name: [] for name in _VARIED}
-        for model in self._variation.models(dynamics, self.num_envs):
+        for model in self.vary(dynamics):
             for name, found in rows.items():
                 found.append(np.asarray(getattr(model, name), dtype=np.float32))
         for name, found in rows.items():
@@ -213,9 +200,9 @@ class WarpEngine:
         self._overflow.zero_()
         raise ContactOverflowError(
             f"{affected} of {self.num_envs} robots had more contacts than the gpu engine has room "
-            f"for ({self.room.contacts} contacts, {self.room.rows} constraints each; {found!s}), "
-            "so their motion since the last update is wrong. Start again with more room: "
-            f"--contacts {2 * self.room.contacts}."
+            f"for ({count(self.room.contacts, 'contact')}, {self.room.rows} constraints each; "
+            f"MuJoCo Warp: {found.name}), so their motion since the last update is wrong. Start "
+            f"again with more room: --contacts {2 * self.room.contacts}."
         )
 
     def set_state(
@@ -260,9 +247,7 @@ class WarpEngine:
         if not names:
             return self.readings.new_zeros(self.num_envs, 0, 3)
         if names not in self._columns:
-            everything = torch.arange(self.readings.shape[1])
-            columns = torch.cat([everything[self._sensors[name]] for name in names])
-            self._columns[names] = columns.to(self.device)
+            self._columns[names] = torch.from_numpy(self.columns(names)).to(self.device)
         found = self.readings.index_select(1, self._columns[names])
         return found.view(self.num_envs, len(names), -1)
 

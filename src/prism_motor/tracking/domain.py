@@ -116,7 +116,7 @@ class TrackingDomain(Domain):
         """Make the trainer."""
         from prism_motor.tracking.trainer import TrackingTrainer
 
-        return TrackingTrainer(config, rank)
+        return TrackingTrainer(self.share(config, rank.world_size))
 
     def size(self, config: TrackingConfig) -> tuple[int, int]:
         """Return control steps and physics steps of all environments."""

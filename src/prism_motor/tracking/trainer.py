@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prism_motor._checks import InputError
 from prism_motor._devices import random_state, set_random_state
 from prism_motor.runs.checkpoints import select
 from prism_motor.runs.layout import REPLAY, RunError
@@ -26,7 +25,6 @@ from prism_motor.tracking.learning.replay import ReplayBuffer, transition_fields
 from prism_motor.tracking.learning.replay_files import ReplayFiles
 from prism_motor.tracking.learning.warm_start import WarmStart
 from prism_motor.tracking.references import load_references
-from prism_motor.train.distributed import ALONE, Rank
 from prism_motor.train.finite import (
     NonFiniteTrainingError,
     check,
@@ -51,16 +49,13 @@ class TrackingTrainer:
 
     Args:
         config: The run, prepared.
-        rank: This process.
 
     Attributes:
         updates: Finished updates.
         seconds: Time they took.
     """
 
-    def __init__(self, config: TrackingConfig, rank: Rank = ALONE) -> None:
-        if rank.world_size > 1:
-            raise InputError("tracking trains in a single process; remove --processes.")
+    def __init__(self, config: TrackingConfig) -> None:
         self.config = config
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)

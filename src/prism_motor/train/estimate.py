@@ -29,13 +29,23 @@ class Rates:
 
     seconds: tuple[float, ...]
     """Seconds per update of each stretch, at the run's full size."""
+    core_seconds: tuple[float, ...]
+    """Processor time of the same, which other work on the machine changes little."""
     memory: float
     """Bytes of the largest stretch."""
 
     def time(self, config: RunConfig) -> float:
         """Return the seconds that a run of the same kind takes; it may be longer or shorter."""
-        found = DOMAINS[config.kind].stretches(config)
-        return sum(one.updates * rate for one, rate in zip(found, self.seconds, strict=False))
+        return _sum(config, self.seconds)
+
+    def core_time(self, config: RunConfig) -> float:
+        """Return its processor time in seconds."""
+        return _sum(config, self.core_seconds)
+
+
+def _sum(config: RunConfig, rates: tuple[float, ...]) -> float:
+    found = DOMAINS[config.kind].stretches(config)
+    return sum(one.updates * rate for one, rate in zip(found, rates, strict=False))
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class CostEstimate:
     seconds: float
     """Time of all runs, one after another."""
     core_seconds: float
-    """Time of all cores that they use."""
+    """Processor time of all cores."""
     gpu_seconds: float
     """Time of all GPUs that they use."""
 
@@ -66,47 +76,55 @@ class CostEstimate:
         }
 
 
-def measure(config: RunConfig, seconds: float) -> Rates:
+def measure(config: RunConfig, seconds: float, processes: int = 1) -> Rates:
     """Train for about so many seconds without writing anything.
 
     Args:
         config: The run.
         seconds: How long; at least two updates of every stretch are done.
+        processes: Processes that share the run, of which one is measured.
     """
     domain = DOMAINS[config.kind]
     config = domain.prepare(replace(config, device=resolve_device(config.device)))
+    config = domain.share(config, processes)
     found = domain.stretches(config)
     measured = [_measure(config.kind, one, seconds / len(found)) for one in found]
-    return Rates(tuple(rate for rate, _ in measured), max(memory for _, memory in measured))
+    rates, core_rates, memory = zip(*measured, strict=True)
+    return Rates(rates, core_rates, max(memory))
 
 
-def _measure(kind: str, stretch: Stretch, seconds: float) -> tuple[float, float]:
-    """Return seconds per update and bytes of a stretch at full size."""
+def _measure(kind: str, stretch: Stretch, seconds: float) -> tuple[float, float, float]:
+    """Return seconds and processor time per update, and bytes, of a stretch at full size."""
     domain, before = DOMAINS[kind], _resident()
     trainer = domain.rehearse(stretch.config)
     trainer.update()  # the first one allocates and compiles
-    began, first = time.perf_counter(), trainer.updates
+    began, began_cpu, first = time.perf_counter(), time.process_time(), trainer.updates
     while trainer.updates == first or time.perf_counter() - began < seconds:
         trainer.update()
-    rate = (time.perf_counter() - began) / (trainer.updates - first)
+    done = (trainer.updates - first) / stretch.scale
+    took, took_cpu = time.perf_counter() - began, time.process_time() - began_cpu
     grown = max(0, _resident() - before)
     memory = before + grown * stretch.memory_scale + domain.reserved(trainer)
-    return rate * stretch.scale, memory
+    return took / done, took_cpu / done, memory
 
 
-def estimate_run(config: RunConfig, rates: Rates, evaluation: float = 0.0) -> CostEstimate:
+def estimate_run(
+    config: RunConfig, rates: Rates, evaluation: float = 0.0, processes: int = 1
+) -> CostEstimate:
     """Return what a run takes.
 
     Args:
         config: The run.
         rates: What was measured about it.
         evaluation: Seconds of its evaluations.
+        processes: Processes that share the run, each on cores or a GPU of its own.
     """
     samples, physics = DOMAINS[config.kind].size(config)
     took = rates.time(config) + evaluation
+    busy = rates.core_time(config) / rates.time(config)  # cores, on average
     device: Any = resolve_device(config.device)
-    gpu = took if device.startswith("cuda") else 0.0
-    return CostEstimate(samples, physics, rates.memory, took, took * config.threads, gpu)
+    gpu = took * processes if device.startswith("cuda") else 0.0
+    return CostEstimate(samples, physics, rates.memory, took, took * busy * processes, gpu)
 
 
 def add(estimates: list[CostEstimate]) -> CostEstimate:

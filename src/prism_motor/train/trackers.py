@@ -14,6 +14,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -26,8 +27,25 @@ from prism_motor.train.listeners import TensorBoard
 TrackerName = Literal["tensorboard", "wandb", "mlflow"]
 
 
+@dataclass(frozen=True)
+class TrackedRun:
+    """What a tracker is told about a run when a session begins."""
+
+    folder: Path
+    """The run folder."""
+    settings: Mapping[str, Any]
+    """The run's settings."""
+    updates: int = 0
+    """Update that the run resumes from."""
+    known: Mapping[str, Any] = field(default_factory=dict)
+    """What the tracker remembered in an earlier session."""
+
+
 class Tracker(Protocol):
-    """Where a run is shown besides its folder."""
+    """Where a run is shown besides its folder; made from a :class:`TrackedRun`."""
+
+    memory: dict[str, Any]
+    """What the next session must know: the identity of the run, where there is one."""
 
     def log(self, row: Mapping[str, float]) -> None:
         """Show a row of metrics."""
@@ -50,18 +68,13 @@ class TensorBoardTracker:
     """Event files in the run folder.
 
     Args:
-        run: The run folder.
-        settings: The run's settings.
-        updates: Update that the run resumes from.
-        known: What an earlier session remembered.
+        run: The run.
     """
 
-    def __init__(
-        self, run: Path, settings: Mapping[str, Any], updates: int, known: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, run: TrackedRun) -> None:
         self.memory: dict[str, Any] = {}
-        self._board = TensorBoard(run / TENSORBOARD, updates)
-        self._text("config", json.dumps(settings, indent=2), updates)
+        self._board = TensorBoard(run.folder / TENSORBOARD, run.updates)
+        self._text("config", json.dumps(run.settings, indent=2), run.updates)
 
     def log(self, row: Mapping[str, float]) -> None:
         """Write a scalar per metric."""
@@ -88,34 +101,29 @@ class WandbTracker:
     """A run of Weights & Biases; offline in the run folder unless ``WANDB_MODE`` says otherwise.
 
     Args:
-        run: The run folder.
-        settings: The run's settings.
-        updates: Update that the run resumes from.
-        known: What an earlier session remembered: the identity of its run.
+        run: The run.
     """
 
-    def __init__(
-        self, run: Path, settings: Mapping[str, Any], updates: int, known: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, run: TrackedRun) -> None:
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # nothing leaves unasked
         import wandb
 
         self._wandb = wandb
         mode: Any = os.environ.get("WANDB_MODE", "offline")
         self._run: Any = wandb.init(
-            id=known.get("id") or uuid.uuid4().hex[:8],
+            id=run.known.get("id") or uuid.uuid4().hex[:8],
             resume=None if mode == "offline" else "allow",  # wandb sync joins them by identity
             project=os.environ.get("WANDB_PROJECT", "prism"),
-            name=run.name,
-            dir=str(run),
-            config=dict(settings),
+            name=run.folder.name,
+            dir=str(run.folder),
+            config=dict(run.settings),
             mode=mode,
             settings=wandb.Settings(silent=True, console="off"),
         )
         # Charts over updates: rows that a resumed run repeats are the same and fall on the former.
         self._run.define_metric("update")
         self._run.define_metric("*", step_metric="update")
-        self.memory = {"id": self._run.id}
+        self.memory: dict[str, Any] = {"id": self._run.id}
 
     def log(self, row: Mapping[str, float]) -> None:
         """Send a row."""
@@ -139,15 +147,10 @@ class MlflowTracker:
     """A run of MLflow; in the run folder unless ``MLFLOW_TRACKING_URI`` names a server.
 
     Args:
-        run: The run folder.
-        settings: The run's settings.
-        updates: Update that the run resumes from.
-        known: What an earlier session remembered: the identity of its run.
+        run: The run.
     """
 
-    def __init__(
-        self, run: Path, settings: Mapping[str, Any], updates: int, known: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, run: TrackedRun) -> None:
         from mlflow.entities import Metric  # type: ignore[import-not-found]
         from mlflow.tracking import MlflowClient  # type: ignore[import-not-found]
 
@@ -155,11 +158,11 @@ class MlflowTracker:
         server = os.environ.get("MLFLOW_TRACKING_URI")
         if server is None:  # MLflow would rather have a database, which is one more thing to run
             os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
-            server = (run / "mlflow").resolve().as_uri()
+            server = (run.folder / "mlflow").resolve().as_uri()
         self._client: Any = MlflowClient(server)
-        self._id = known.get("id") or self._begin(run.name)
-        self._client.log_dict(self._id, dict(settings), "config.json")
-        self.memory = {"id": self._id}
+        self._id: str = run.known.get("id") or self._begin(run.folder.name)
+        self._client.log_dict(self._id, dict(run.settings), "config.json")
+        self.memory: dict[str, Any] = {"id": self._id}
 
     def _begin(self, name: str) -> str:
         title = os.environ.get("MLFLOW_EXPERIMENT_NAME", "prism")
@@ -196,7 +199,7 @@ def _mlflow_name(name: str) -> str:
     return re.sub(r"[^\w\-. /]", "_", name)
 
 
-TRACKERS_BY_NAME: dict[str, Callable[..., Any]] = {
+TRACKERS_BY_NAME: dict[str, Callable[[TrackedRun], Tracker]] = {
     "tensorboard": TensorBoardTracker,
     "wandb": WandbTracker,
     "mlflow": MlflowTracker,
@@ -235,7 +238,9 @@ class Trackers:
         memory = dict(known)
         for name in chosen:
             with self._guard(name):
-                made = TRACKERS_BY_NAME[name](run, settings, updates, known.get(name, {}))
+                made = TRACKERS_BY_NAME[name](
+                    TrackedRun(run, settings, updates, known.get(name, {}))
+                )
                 self._trackers[name] = made
                 memory[name] = made.memory
         if memory != known and names is not None:  # of the default there is nothing to remember

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import warnings
 from typing import IO, Any
 
+from prism_motor._console import count, note
 from prism_motor._extras import missing_extra
 from prism_motor._processes import stop_signals
 from prism_motor.campaigns.config import CampaignError
@@ -95,6 +97,7 @@ class RayPlace:
         except ImportError as error:
             raise missing_extra("--on ray", "ray", error) from error
         self.ray, self.address, self.gpus = ray, address, gpus
+        self._warned: set[tuple[int, float]] = set()
 
     def __enter__(self) -> RayPlace:
         for name, value in _SETTINGS.items():
@@ -103,11 +106,13 @@ class RayPlace:
         # Logs are files in the campaign's folder; a client decides nothing about the cluster.
         options = {} if self.address else {"log_to_driver": False, "include_dashboard": False}
         try:
-            self.ray.init(self.address, logging_level=logging.ERROR, **options)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what matters is raised
+                self.ray.init(self.address, logging_level=logging.ERROR, **options)
+        except Exception as error:  # Ray raises bare ones where a start takes too long
             raise CampaignError(
-                f"Cannot connect to Ray at {self.address or 'this machine'}: {error} Start it with "
-                "ray start --head, or see docs/cluster.md."
+                f"Cannot connect to Ray at {self.address or 'this machine'}: "
+                f"{str(error).rstrip('.')}. Start it with ray start --head, or see docs/cluster.md."
             ) from error
         for number, handler in before.items():  # Ray handles termination in its own way
             signal.signal(number, handler)
@@ -125,7 +130,26 @@ class RayPlace:
     def start(self, order: Order, log: IO[str]) -> RayHandle:
         """Queue a task."""
         order = order.with_gpus(self.gpus)
+        self._warn(order)
         task = self._work.options(
             name=order.title, num_cpus=order.threads, num_gpus=order.gpus
         ).remote(order)
         return RayHandle(self.ray, order, task)
+
+    def _warn(self, order: Order) -> None:
+        """Say once that no machine is large enough: such a job would wait without a word."""
+        needs = (order.threads, order.gpus)
+        if needs in self._warned or any(_has_room(node, order) for node in self.ray.nodes()):
+            return
+        self._warned.add(needs)
+        note(
+            f"{order.title} needs {count(order.threads, 'CPU')} and {order.gpus:g} GPUs, and no "
+            "machine of the cluster has as many: it waits until one joins. Otherwise stop with "
+            "Ctrl-C and give fewer --gpus, or override threads or device."
+        )
+
+
+def _has_room(node: dict[str, Any], order: Order) -> bool:
+    """Return whether an idle machine could do a job."""
+    resources = node["Resources"] if node["Alive"] else {}
+    return resources.get("CPU", 0) >= order.threads and resources.get("GPU", 0) >= order.gpus

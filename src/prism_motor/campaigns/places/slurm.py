@@ -112,6 +112,7 @@ class SlurmPlace:
             raise InputError(f"--gpus: Slurm gives whole GPUs, got {gpus}. Use --on ray.")
         try:
             import submitit
+            from submitit.core.utils import FailedJobError, FailedSubmissionError
         except ImportError as error:
             raise missing_extra("--on slurm", "slurm", error) from error
         try:
@@ -126,6 +127,8 @@ class SlurmPlace:
             )
         except (NameError, RuntimeError, ValueError) as error:  # as submitit raises them
             raise InputError(f"--on slurm cannot be used here: {error}") from error
+        # As submitit says that sbatch failed, or that its answer has no number of a job.
+        self._refusals = (FailedJobError, FailedSubmissionError)
         self.gpus = gpus
 
     def __enter__(self) -> SlurmPlace:
@@ -142,4 +145,11 @@ class SlurmPlace:
             cpus_per_task=order.threads,
             gpus_per_node=int(order.gpus),
         )
-        return SlurmHandle(order, self.executor.submit(SlurmTask(order)))
+        try:
+            job = self.executor.submit(SlurmTask(order))
+        except self._refusals as error:
+            raise CampaignError(
+                f"{order.title}: Slurm did not take this job: {error} Its parameters are those of "
+                "--slurm, e.g. --slurm partition=gpu account=mine time=240."
+            ) from error
+        return SlurmHandle(order, job)
