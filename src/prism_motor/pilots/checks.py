@@ -157,7 +157,8 @@ def _check_images(
             note(f"{text} They are resized; make sure that those of the demonstrations were, too.")
         else:
             raise InputError(
-                f"{text} Set width and height in --robot.cameras as in the demonstrations."
+                f"{text} Set width and height in --robot.cameras (--robot.image_size of the twin) "
+                "as in the demonstrations."
             )
 
 
