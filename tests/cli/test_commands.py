@@ -139,8 +139,7 @@ def test_without_tyro_the_command_names_the_extra():
 @pytest.mark.parametrize("words", [["params"], ["--tyro-print-completion", "bash"]])
 def test_without_numpy_a_command_names_the_extra(words):
     code = (
-        "import sys; sys.modules['numpy'] = None; from prism_motor.cli import main\n"
-        f"main({words})"
+        f"import sys; sys.modules['numpy'] = None; from prism_motor.cli import main\nmain({words})"
     )
     result = python(code)
     assert result.returncode == 2, result.stderr
