@@ -136,6 +136,17 @@ def test_without_tyro_the_command_names_the_extra():
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("words", [["params"], ["--tyro-print-completion", "bash"]])
+def test_without_numpy_a_command_names_the_extra(words):
+    code = (
+        f"import sys; sys.modules['numpy'] = None; from prism_motor.cli import main\nmain({words})"
+    )
+    result = python(code)
+    assert result.returncode == 2, result.stderr
+    assert "pip install 'prism-motor[locomotion]'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def test_a_plugin_is_loaded_before_any_command(tmp_path, monkeypatch, capsys):
     (tmp_path / "hello_plugin.py").write_text("print('a plugin says hello')\n")
     monkeypatch.chdir(tmp_path)

@@ -28,8 +28,8 @@ def open_page():
         )
         # Small, because software draws every pixel; wide enough for both panels at the sides.
         context = browser.new_context(viewport={"width": 1000, "height": 420})
+        context.set_default_timeout(1000 * PATIENCE)
         page = context.new_page()
-        page.set_default_timeout(1000 * PATIENCE)
         yield page
         browser.close()
 

@@ -78,14 +78,13 @@ def test_keys_steer(app, page):
 def test_on_a_phone_the_robot_stands_above_the_panel(app, page):
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(app.url)
-    name = page.get_by_text("g1-prism").first
-    name.wait_for()
-    top = name.bounding_box()["y"]
+    page.get_by_text("g1-prism").first.wait_for()
+    top = page.get_by_text("PRISM", exact=True).first.bounding_box()["y"]
     wait_until(lambda: on_screen(app, page, (0.0, 0.0, 0.0))[1] < top, page)
     for height in (0.0, 1.3):
         x, y = on_screen(app, page, (0.0, 0.0, height))
         assert 50 < x < 340
-        assert 50 < y < top - 30
+        assert 30 < y < top
 
 
 CONNECT = """

@@ -61,6 +61,18 @@ def _dispatch(words: list[str]) -> None:
         import tyro  # noqa: F401 - fail early with a clear message
     except ImportError as error:
         raise missing_extra("The prism command", "cli", error) from error
+    try:
+        _call(words, plugins)
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":  # most modules need it, and only torch comes without an extra
+            raise
+        raise missing_extra("This command", "locomotion", error) from error
+
+
+def _call(words: list[str], plugins: list[str]) -> None:
+    """Call the subcommand, or make a completion script."""
+    from prism_motor._plugins import load_plugins
+
     if completion := [word for word in words if word.startswith("--tyro-")]:
         from prism_motor.cli.completion import complete
 

@@ -83,4 +83,4 @@ def _set_up(server: viser.ViserServer, height: float, robots: int) -> None:
             return
         # A phone held upright: robots fit its width, above the panel in its lower part.
         camera.position = tuple(middle + _UPRIGHT * (place - middle))
-        camera.look_at = tuple(middle - [0.0, 0.0, 1.9 * height])  # which moving it changes
+        camera.look_at = tuple(middle - [0.0, 0.0, 1.46 * away])  # which moving it changes
