@@ -141,6 +141,7 @@ class LearnerParts:
             check(f"the loss {part!r}", loss)
             row[f"loss/{part}"] = loss.detach()
         optimizer = self._optimizers[name]
+        optimizer.zero_grad()  # what stands still has none, not that of the warm start
         moving = [group for group in optimizer.param_groups if group["lr"]]
         parameters = [p for group in moving for p in group["params"]]
         # Asking for these gradients alone skips those of every other network in the graph.
