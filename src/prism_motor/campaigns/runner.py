@@ -149,13 +149,15 @@ class Runner:
                 self._heed_signals()  # connecting may have taken long
             write_record(self.campaign, self.folder)
             self.ledger.write()
+            state = (
+                f"{self.campaign.name} in {self.folder}: {self.ledger.finished} of "
+                f"{count(len(self.ledger), 'run')} done"
+            )
             if not work_is_left:
+                self.display.event(state)
                 return self._conclude()
             self.slots = self.jobs or self.place.slots
-            self.display.event(
-                f"{self.campaign.name} in {self.folder}: {self.ledger.finished} of "
-                f"{count(len(self.ledger), 'run')} done, {count(self.slots, 'job')} at a time"
-            )
+            self.display.event(f"{state}, {count(self.slots, 'job')} at a time")
             try:
                 while self._start_jobs() or self.running or self._waits():
                     time.sleep(self.poll)
