@@ -11,7 +11,7 @@ from prism_motor._ranges import Count, between
 
 
 def demo(out: Path = Path("outputs/demo"), updates: Count = 180) -> None:
-    """Train PRISM and an MLP of equal size to walk, with videos (8 minutes on two idle cores).
+    """Train PRISM and an MLP of equal size to walk, with videos (about 8 minutes).
 
     A second call continues where the first one stopped.
 
