@@ -10,8 +10,13 @@ pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not instal
 from gymnasium import spaces
 from stable_baselines3 import A2C, PPO, SAC, TD3
 from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.sac.policies import SACPolicy
 
-from prism_motor.integrations.stable_baselines3 import PolynomialExtractor, PrismActorCriticPolicy
+from prism_motor.integrations.stable_baselines3 import (
+    PolynomialExtractor,
+    PrismActorCriticPolicy,
+    PrismSACPolicy,
+)
 from prism_motor.nn import PolynomialLayer
 
 OPTIONS = {"latent": 24, "degree": 3, "gate_init": 0.2, "net_arch": {"pi": [32], "vf": [48, 16]}}
@@ -185,6 +190,8 @@ def test_errors_say_what_to_do():
         policy(activation_fn=nn.SELU)
     with pytest.raises(TypeError, match="degre"):
         policy(degre=2)
+    with pytest.raises(TypeError, match=r"PPO, A2C and TRPO.*PolynomialExtractor"):
+        SAC(PrismActorCriticPolicy, "Pendulum-v1")
 
 
 def test_extractor_flattens_images_of_any_shape():
@@ -241,3 +248,38 @@ def test_observations_can_bypass_the_polynomial():
 def test_options_of_another_actor_are_refused():
     with pytest.raises(ValueError, match=r"option of actor 'prism-after' 'latent'; .*degree"):
         policy(actor="prism-after", latent=3)
+
+
+def test_in_sac_the_actor_alone_has_the_polynomial():
+    options = {"latent": 24, "degree": 3, "net_arch": {"pi": [32], "qf": [48, 16]}}
+    ours = policy(PrismSACPolicy, **options)
+    plain = policy(SACPolicy, net_arch=options["net_arch"])
+    for name in ("critic", "critic_target"):
+        theirs = getattr(plain, name).state_dict()
+        getattr(ours, name).load_state_dict(theirs)  # names and shapes are SB3's
+    encoder, layers = ours.actor.latent_pi
+    assert encoder.interaction.degree == 3
+    obs = torch.randn(4, 5)
+    mean = ours.actor.mu(layers(encoder(obs)))
+    assert torch.equal(ours(obs, deterministic=True), torch.tanh(mean))
+    learned = {id(p) for group in ours.actor.optimizer.param_groups for p in group["params"]}
+    assert learned == {id(p) for p in ours.actor.parameters()}
+
+
+@pytest.mark.parametrize("actor", ["mlp", "prism", "prism-residual", "prism-after"])
+def test_every_actor_trains_in_sac_and_survives_save_and_load(actor, tmp_path):
+    options = {} if actor == "mlp" else {"warmup": 6}
+    model = SAC(
+        PrismSACPolicy, "Pendulum-v1", learning_starts=10, batch_size=16, seed=0, device="cpu",
+        policy_kwargs={"actor": actor, "net_arch": [8], **options},
+    )  # fmt: skip
+    before = {k: p.detach().clone() for k, p in model.actor.named_parameters()}
+    model.learn(14)
+    assert not any(torch.equal(p, before[k]) for k, p in model.actor.named_parameters())
+    model.save(tmp_path / "model")
+    loaded = SAC.load(tmp_path / "model", device="cpu")
+    counts = [v.item() for k, v in loaded.policy.state_dict().items() if k.endswith("count")]
+    assert counts == ([] if actor == "mlp" else [4])  # calls of train
+    observation = np.zeros(3, np.float32)
+    expected = model.predict(observation, deterministic=True)[0]
+    np.testing.assert_array_equal(loaded.predict(observation, deterministic=True)[0], expected)

@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -21,11 +21,43 @@ from prism_motor.runs.atomic import atomic_file
 from prism_motor.runs.checkpoints import STATE, select
 from prism_motor.runs.layout import CHECKPOINTS, CheckpointError
 
-if TYPE_CHECKING:
-    from prism_motor.tracking.learning.replay import ReplayBuffer
-
-#: Newest checkpoints of a run that can be continued from: one, and one should that be damaged.
 RESUMABLE = 2
+"""Newest checkpoints of a run that can be continued from: one, and one should that be damaged."""
+
+
+class ReplayRows(Protocol):
+    """A ring of rows, numbered from the first one ever added."""
+
+    @property
+    def added(self) -> int:
+        """Rows that were ever added; where it is set, the ring goes on from there."""
+        ...
+
+    @added.setter
+    def added(self, added: int) -> None: ...
+
+    @property
+    def capacity(self) -> int:
+        """Rows that it holds."""
+        ...
+
+    @property
+    def envs(self) -> int:
+        """Environments per row."""
+        ...
+
+    @property
+    def oldest(self) -> int:
+        """Number of the oldest row."""
+        ...
+
+    def rows(self, first: int, last: int) -> dict[str, Tensor]:
+        """Return copies of the fields of the rows ``first`` to ``last``, exclusive, on the CPU."""
+        ...
+
+    def put(self, first: int, values: Mapping[str, Tensor]) -> None:
+        """Write rows back to where :meth:`rows` took them from."""
+        ...
 
 
 class ReplayFiles:
@@ -40,7 +72,7 @@ class ReplayFiles:
         self.folder, self._rows = folder, segment_rows
         self._segments: list[dict[str, Any]] = []
 
-    def save(self, replay: ReplayBuffer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def save(self, replay: ReplayRows) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Write the rows that fill a file; return (tensors, plain data) for the checkpoint."""
         kept = [one for one in self._segments if one["first"] + one["rows"] > replay.oldest]
         written = kept[-1]["first"] + kept[-1]["rows"] if kept else 0
@@ -50,7 +82,6 @@ class ReplayFiles:
             start += self._rows
         self._segments = kept
         tensors = {f"tail.{k}": v for k, v in replay.rows(start, replay.added).items()}
-        tensors["generator"] = replay.generator.get_state()
         plain = {
             "capacity": replay.capacity,
             "envs": replay.envs,
@@ -61,7 +92,7 @@ class ReplayFiles:
         return tensors, plain
 
     def load(
-        self, replay: ReplayBuffer, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]
+        self, replay: ReplayRows, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]
     ) -> None:
         """Fill a buffer with what :meth:`save` described."""
         for name in ("capacity", "envs"):
@@ -76,7 +107,6 @@ class ReplayFiles:
             skip = max(0, replay.oldest - segment["first"])
             replay.put(segment["first"] + skip, {k: v[skip:] for k, v in rows.items()})
         replay.put(plain["tail"], select(dict(tensors), "tail."))
-        replay.generator.set_state(tensors["generator"])
         self._segments = [dict(one) for one in plain["segments"]]
 
     def prune(self, run: Path) -> None:
@@ -95,7 +125,7 @@ class ReplayFiles:
             if file.name not in needed:
                 file.unlink()
 
-    def _write(self, replay: ReplayBuffer, first: int) -> dict[str, Any]:
+    def _write(self, replay: ReplayRows, first: int) -> dict[str, Any]:
         try:
             from safetensors.torch import save
         except ImportError as error:
