@@ -123,11 +123,14 @@ def test_clock_and_reference_motion(exports, preset):
     task = TASKS[preset]
     pose = torch.from_numpy(make_robot(task.robot).default_pose).float()
     gait = Gait(task.gait, pose, task.simulation.control_dt)
+    controller.command = np.array([0.4, -0.2, 0.6])
+    command = torch.tensor([[0.4, -0.2, 0.6]])
     for step in range(100):
         controller.steps = step
-        count = torch.tensor([step])
-        np.testing.assert_allclose(controller.clock(), gait.at(count).clock[0], atol=1e-6)
-        np.testing.assert_allclose(controller.reference(), gait.at(count).reference[0], atol=1e-6)
+        beat = gait.at(torch.tensor([step]), command)
+        np.testing.assert_allclose(controller.clock(), beat.clock[0], atol=1e-6)
+        np.testing.assert_allclose(controller.reference(), beat.reference[0], atol=1e-6)
+    assert ("strides" in export.contract["gait"]) == bool(task.gait.stride)
 
 
 def test_the_clock_keeps_time_for_hours(exports):

@@ -163,6 +163,10 @@ def test_observations_of_a_task_of_ones_own_need_a_source(export, monkeypatch):
         (lambda c: c.pop("schema"), "not a contract"),
         (lambda c: c["gait"].pop("cycle"), r"lacks: gait\.cycle"),
         (lambda c: c["gait"].update(cycles=1), r"unknown field: gait\.cycles"),
+        (
+            lambda c: c["gait"].update(strides=[[[0.0] * 12] * 2] * 4),
+            r"gait\.strides\[0\] must be 3 entries, one per part of the command; it is .*2 entries",
+        ),
         (lambda c: c["joints"][3].pop("damping"), r"lacks: joints\[3\]\.damping"),
         (
             lambda c: c["observation"].update(frames=15),

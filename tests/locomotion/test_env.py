@@ -166,7 +166,7 @@ def test_action_reaches_the_joint_target():
     laptop.episode_length_buf[:] = 7
     laptop.advance()
     laptop._observe()
-    reference = laptop.gait.at(torch.full((4,), 7)).reference
+    reference = laptop.gait.at(torch.full((4,), 7), laptop.commands.values).reference
     laptop.step(a)
     np.testing.assert_allclose(laptop.engine._targets, (reference + 0.25 * a).numpy(), atol=1e-6)
 

@@ -1,6 +1,7 @@
 import itertools
 import math
 
+import mujoco
 import numpy as np
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from prism_motor.locomotion.gait import Gait, GaitMeter
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.sim.robots import make_robot
+from prism_motor.sim.scene import build_model
 
 DEFAULT = torch.from_numpy(make_robot("g1").default_pose).float()
 
@@ -57,6 +59,71 @@ def test_reference_rests_in_double_support():
     g = gait()
     moving = (g.at(steps).reference - DEFAULT).abs().sum(-1) > 0
     assert torch.equal(moving, ~g.at(steps).stance.all(-1))
+
+
+# Strides ----------------------------------------------------------------------------------------
+
+STANCE = torch.arange(1, 12)  # of the left foot, at 50 Hz
+
+
+def strider():
+    return Gait(TASKS["laptop"].gait, DEFAULT, 0.02)
+
+
+def feet_in(reference):
+    """Return position and yaw of the left foot relative to the base, for joint angles (N, J)."""
+    model = build_model(make_robot("g1"), timestep=0.005)
+    data = mujoco.MjData(model)
+    places = []
+    for angles in reference.double().numpy():
+        data.qpos[:] = [0, 0, 1, 1, 0, 0, 0, *angles]
+        mujoco.mj_kinematics(model, data)
+        foot = data.body(make_robot("g1").feet[0])
+        turned = foot.xmat.reshape(3, 3)
+        places.append([*foot.xpos[:2], math.atan2(turned[1, 0], turned[0, 0])])
+    return np.array(places)
+
+
+@pytest.mark.parametrize("command", [(0.5, 0.0, 0.0), (-0.3, 0.0, 0.0), (0.0, 0.3, 0.0)])
+def test_a_stance_foot_of_the_reference_moves_as_the_ground_should(command):
+    reference = strider().at(STANCE, torch.tensor([command]).expand(len(STANCE), 3)).reference
+    moved = np.diff(feet_in(reference), axis=0)[:, :2] / 0.02
+    np.testing.assert_allclose(moved, np.tile(-np.array(command[:2]), (10, 1)), atol=0.05)
+
+
+def test_turning_turns_the_stance_foot_the_other_way():
+    command = torch.tensor([[0.0, 0.0, 0.8]]).expand(len(STANCE), 3)
+    turned = np.diff(feet_in(strider().at(STANCE, command).reference), axis=0)[:, 2] / 0.02
+    np.testing.assert_allclose(turned, -0.8, atol=0.05)
+
+
+def test_strides_begin_and_end_in_front_and_behind():
+    gait = strider()
+    cycle = round(TASKS["laptop"].gait.cycle / 0.02)
+    forward = torch.tensor([[0.5, 0.0, 0.0]]).expand(cycle + 1, 3)
+    steps = torch.arange(cycle + 1)
+    stride = gait.at(steps, forward).reference - gait.at(steps).reference
+    torch.testing.assert_close(stride[0], stride[-1], atol=1e-5, rtol=0)
+    reach = 0.5 * TASKS["laptop"].gait.cycle / 4  # m
+    assert stride[0, 0].item() == pytest.approx(-reach / 0.63, rel=0.01)  # left thigh forward
+    torch.testing.assert_close(stride[0, 0], -stride[0, 6])  # right thigh backward
+    torch.testing.assert_close(stride[:, 4], -stride[:, 0])  # soles stay level
+
+
+def test_mirrored_commands_have_mirrored_strides_half_a_cycle_later():
+    gait, robot = strider(), make_robot("g1")
+    later = TASKS["laptop"].gait.cycle / 2 / 0.02
+    steps, command = torch.arange(30), torch.tensor([[0.4, 0.2, -0.5]]).expand(30, 3)
+    here = gait.at(steps, command).reference
+    there = gait.at(steps + later, command * torch.tensor([1.0, -1.0, -1.0])).reference
+    mirrored = here[:, list(robot.mirror)] * torch.tensor(robot.mirror_sign)
+    torch.testing.assert_close(there, mirrored, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("preset", ["paper", "g1"])
+def test_without_strides_the_command_does_not_matter(preset):
+    steps, command = torch.arange(64), torch.full((64, 3), 0.5)
+    assert torch.equal(gait(preset).at(steps, command).reference, gait(preset).at(steps).reference)
 
 
 # Measured ---------------------------------------------------------------------------------------

@@ -63,10 +63,10 @@ def make_step(n=1, config=None, **changes):
     return Step(**(step | {k: v for k, v in changes.items() if k not in state_fields}))
 
 
-def value(name, **changes):
+def value(name, parameters=None, **changes):
     made = TERMS[name].make
     made = made(G1, 1) if isinstance(made, type) else made
-    return made(make_step(**changes)).item()
+    return made(make_step(**changes), **(parameters or {})).item()
 
 
 def row(*values):
@@ -85,6 +85,9 @@ def test_tracking():
     assert value("tracking_lin_vel", **fast) == pytest.approx(math.exp(-5 * (0.04 + 0.01)))
     turn = {"command": row(0.0, 0.0, 0.3), "angular_velocity": row(9.0, 9.0, 0.1)}
     assert value("tracking_ang_vel", **turn) == pytest.approx(math.exp(-5 * 0.04))
+    sharp = {"sharpness": 20.0}
+    assert value("tracking_lin_vel", sharp, **fast) == pytest.approx(math.exp(-20 * 0.05))
+    assert value("tracking_ang_vel", sharp, **turn) == pytest.approx(math.exp(-20 * 0.04))
 
 
 def test_hard_tracking_anchor():
@@ -152,6 +155,8 @@ def test_default_joint_pos_uses_hip_roll_and_yaw():
     size = math.sqrt(0.06**2 + 0.08**2 + 0.05**2)
     expected = math.exp(-100 * 0.05) - 0.01 * size
     assert value("default_joint_pos", q=q) == pytest.approx(expected, abs=1e-6)
+    loose = value("default_joint_pos", {"slack": 0.2}, q=q)
+    assert loose == pytest.approx(1 - 0.01 * size, abs=1e-6)
     pitch_only = joints(_0=0.5)
     assert value("default_joint_pos", q=pitch_only) == pytest.approx(1 - 0.01 * 0.5)
     literal = TASKS["paper"].rewards

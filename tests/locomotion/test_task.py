@@ -80,6 +80,20 @@ def test_times_shorter_than_a_control_step_are_refused():
         replace(laptop, commands=CommandConfig(resample_after=0.001))
 
 
+def test_every_foot_that_moves_joints_has_a_phase():
+    for name, entry in (("swing", (0, 2, 1.0)), ("stride", (0, 2, 0, 1.0))):
+        with pytest.raises(
+            ValueError, match=rf"gait\.{name} moves joint 0 with foot 2; .* 0 to 1,"
+        ):
+            GaitConfig(**{name: (entry,)})
+
+
+def test_tasks_from_before_strides_march_in_place():
+    written = json.loads(json.dumps(to_dict(TASKS["g1"])))
+    del written["gait"]["stride"]
+    assert LeggedTaskConfig.from_dict(written) == TASKS["g1"]
+
+
 def test_weights_are_read_as_pairs_and_written_by_name():
     old = RewardConfig(weights=[["torques", -1], ["dof_vel", 0.5]])
     assert old.weights == {"torques": -1.0, "dof_vel": 0.5}

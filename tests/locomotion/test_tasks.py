@@ -145,6 +145,10 @@ def test_a_velocity_task_follows_from_the_robot():
         ({"gait": GaitConfig()}, r"gait.offsets has 2 phases, but hopper has 1 feet \(foot\)"),
         ({"gait": GaitConfig(offsets=(0.0,), swing=((7, 0, 1.0),))}, r"gait.swing names joint 7;"),
         (
+            {"gait": GaitConfig(offsets=(0.0,), stride=((7, 0, 0, 1.0),))},
+            r"gait.stride names joint 7;",
+        ),
+        (
             {"rewards": RewardConfig(weights={"feet_distance": 1.0})},
             r"'feet_distance' needs .*pair",
         ),

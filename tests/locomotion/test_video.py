@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from prism_motor._checks import PrismError
 from prism_motor.cli import main
 from prism_motor.locomotion.overlay import WalkingOverlay
 from prism_motor.locomotion.presets import make_config
@@ -18,7 +19,7 @@ from prism_motor.locomotion.video import VideoConfig, WalkingVideo
 from prism_motor.sim.meshes import picture_model
 from prism_motor.sim.rendering import Renderer, RenderingError, find_backend
 from prism_motor.sim.robots import make_robot
-from prism_motor.sim.video_files import unused_file, write_video
+from prism_motor.sim.video_files import FORMATS, unused_file, write_video
 from prism_motor.train import session
 
 SMALL = {"width": 96, "height": 72}
@@ -83,6 +84,12 @@ def test_the_same_state_gives_the_same_picture():
     np.testing.assert_array_equal(one[0], two[0])
 
 
+def test_the_ground_has_no_shadow_of_its_own():
+    pictures = draw(*((0.024 * step, 0.011 * step, 0.784) for step in range(60)))
+    away = [picture[60:, 115:].sum(-1) for picture in pictures]  # right of the robot
+    assert min(picture.min() for picture in away) > 500  # dark patches came and went: 379
+
+
 def test_no_way_to_draw_names_the_packages(monkeypatch):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     monkeypatch.setattr("platform.system", lambda: "Linux")
@@ -95,6 +102,68 @@ def test_no_way_to_draw_names_the_packages(monkeypatch):
     with pytest.raises(RenderingError, match=r"MUJOCO_GL=nonsense"):
         Renderer(picture_model(robot, primitives=True), robot, **SMALL)
     find_backend.cache_clear()
+
+
+class Full:
+    """A writer whose ffmpeg has ended, as on a full disk, with the errors of imageio."""
+
+    def __init__(self, file, rate):
+        pass
+
+    def append_data(self, picture):
+        try:
+            raise BrokenPipeError
+        except BrokenPipeError:
+            raise OSError("many lines about ffmpeg")  # noqa: B904  as imageio does
+
+    def close(self):
+        pass
+
+
+class Silent(Full):
+    """A writer whose ffmpeg wrote nothing and did not say so."""
+
+    def append_data(self, picture):
+        pass
+
+
+@pytest.mark.parametrize("writer", [Full, Silent])
+def test_a_video_that_could_not_be_written_is_one_message(tmp_path, monkeypatch, writer):
+    monkeypatch.setitem(FORMATS, ".mp4", writer)
+    with pytest.raises(PrismError, match=r"walk\.mp4 could not be written: .* disk full"):
+        write_video(tmp_path / "walk.mp4", [np.zeros((16, 16, 3), np.uint8)], 25)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_to_is_found_before_anything_is_drawn(tmp_path):
+    def pictures():
+        pytest.fail("it was drawn")
+        yield
+
+    (tmp_path / "folder").touch()
+    with pytest.raises(OSError, match="folder"):
+        write_video(tmp_path / "folder" / "walk.mp4", pictures(), 25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        ("foo", "MUJOCO_GL: foo. Unset MUJOCO_GL."),
+        ("glfw", "Cannot draw with MUJOCO_GL=glfw: "),  # which needs a screen
+    ],
+)
+def test_a_backend_that_cannot_work_is_one_message(backend, said, tmp_path):
+    hidden = {key: value for key, value in os.environ.items() if "DISPLAY" not in key}
+    result = subprocess.run(
+        [sys.executable, "-m", "prism_motor.cli", "video", "g1-prism", "--seconds", "0.1"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**hidden, "MUJOCO_GL": backend},
+    )  # fmt: skip
+    assert result.returncode == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("prism: error: ")
+    assert said in line
 
 
 def test_bars_are_as_long_as_the_velocity():

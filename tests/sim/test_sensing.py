@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prism_motor.sim import sensing
+from prism_motor.sim import rendering, sensing
 from prism_motor.sim.rendering import RenderingError
 from prism_motor.sim.sensing import CameraRenderer, contact_forces
 
@@ -85,7 +85,7 @@ def test_the_square_in_the_middle_is_cut_out():
 
 
 def test_a_backend_that_does_not_work_is_named(scene, monkeypatch):
-    monkeypatch.setattr(sensing, "find_backend", lambda: "nothing")
+    monkeypatch.setattr(rendering, "find_backend", lambda: "nothing")
     with pytest.raises(RenderingError, match=r"MUJOCO_GL=nothing.*Unset it"):
         CameraRenderer(scene[0], 32)
 

@@ -1,5 +1,7 @@
 """Walking on MuJoCo Warp: the same episodes as on MuJoCo, exact resume, no silent failure."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -8,6 +10,7 @@ import torch
 from prism_motor.locomotion.env import make_env
 from prism_motor.locomotion.tasks import TASKS
 from prism_motor.locomotion.trainer import WalkingTrainer
+from prism_motor.runs import Run
 from prism_motor.sim.engines import EngineChoice
 from prism_motor.sim.warp_engine import ContactOverflowError
 from prism_motor.train import session
@@ -63,6 +66,55 @@ def test_a_run_resumes_exactly(tmp_path):
     one, two = trainer.state()[0], resumed.state()[0]
     assert all(torch.equal(one[name], two[name]) for name in one)
     assert again.config["engine"] == "gpu"
+
+
+WATCH = """
+import os
+from torch import distributed
+from prism_motor.sim import warp_engine
+
+def watch(owner, name, word):
+    act = getattr(owner, name)
+
+    def acts(*given, **named):
+        with open("order.txt", "a") as file:
+            file.write(f"{os.environ['RANK']} {word}\\n")
+        return act(*given, **named)
+
+    setattr(owner, name, acts)
+
+watch(warp_engine.WarpEngine, "_record", "graph")
+watch(distributed, "init_process_group", "group")
+"""
+"""A plugin that writes down when graphs are recorded and when processes join."""
+
+
+@pytest.mark.slow
+def test_two_processes_record_their_graphs_before_they_join(tmp_path):
+    (tmp_path / "watch.py").write_text(WATCH)
+    small = ("--envs", "8", "--threads", "1", "--ppo.steps", "6", "--ppo.minibatches", "2")
+    words = ("train", "locomotion", "--engine", "gpu", *small, "--updates", "2", "--out", "run")
+    launched = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "prism_motor.cli",
+            *words,
+            "--processes",
+            "2",
+            "--plugin",
+            "watch.py",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert launched.returncode == 0, launched.stderr
+    rows = [line.split() for line in (tmp_path / "order.txt").read_text().splitlines()]
+    for process in "01":
+        assert [word for rank, word in rows if rank == process] == ["graph", "graph", "group"]
+    assert [row["update"] for row in Run.open(tmp_path / "run").metrics()] == [1, 2]
 
 
 def test_an_update_with_too_little_room_ends_with_what_to_do():

@@ -38,6 +38,14 @@ def _replaceable(folder: Path) -> bool:
     return folder.is_dir() and ((folder / runner.CONTRACT).exists() or not any(folder.iterdir()))
 
 
+def check_export(run: Path, folder: Path) -> None:
+    """Raise unless the runner can read the export of a run."""
+    try:
+        runner.load_export(folder)
+    except runner.RunnerError as error:
+        raise InputError(f"{run} cannot be exported for a robot. {error}") from error
+
+
 def copy_runner(folder: Path) -> None:
     """Copy the runner and its parts into an export."""
     script = Path(runner.__file__)

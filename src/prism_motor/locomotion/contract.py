@@ -91,16 +91,27 @@ def _gait(task: LeggedTaskConfig, robot: Robot) -> dict[str, Any]:
     config = task.gait if isinstance(task, TaskConfig) else still
     pose = torch.from_numpy(robot.default_pose)
     gait = Gait(config, pose, task.simulation.control_dt)
-    return {
-        "meaning": "phase = step * control.dt / cycle, step 0 at the first observation; "
+    meaning = (
+        "phase = step * control.dt / cycle, step 0 at the first observation; "
         "wave = sin(2 pi (phase + offset)) per foot; a foot swings while wave < 0 and "
-        "|wave| >= double_support; reference = start + sum over swinging feet of -wave * gains",
+        "|wave| >= double_support; reference = start + sum over swinging feet of -wave * gains"
+    )
+    strides = {}
+    if config.stride:  # contracts of policies without strides are as they always were
+        meaning += (
+            " + sum over all feet and parts of the command of reach * part * strides; "
+            "reach = cycle / 4 * (4 |(phase + offset) mod 1 - 0.5| - 1)"
+        )
+        strides = {"strides": gait.strides.tolist()}
+    return {
+        "meaning": meaning,
         "cycle": config.cycle,
         "offsets": list(config.offsets),
         "double_support": config.double_support,
         "feet": list(robot.feet),
         "start": gait.start.tolist(),
         "gains": gait.gains.tolist(),
+        **strides,
     }
 
 

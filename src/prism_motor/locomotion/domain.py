@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor._console import count
+from prism_motor._devices import resolve_device
 from prism_motor.domains import Domain
 from prism_motor.locomotion.conditions import CONDITIONS, find_condition
 from prism_motor.locomotion.config import LocomotionConfig, WalkingEvaluation, WalkingFilm
@@ -81,15 +82,22 @@ class LocomotionDomain(Domain):
         if "iterations" in data:
             data["updates"] = data.pop("iterations")
         task = data.get("task")
-        if isinstance(task, dict):
+        # The overrides of a campaign have no seed: what they leave out is the preset's.
+        if "seed" in data and isinstance(task, dict):
             simulation = task.get("simulation", {})
             if isinstance(simulation, dict):
                 data["task"] = {**task, "simulation": {"solver": 1, **simulation}}
         return data
 
-    def flags(self, preset: str, arm: str) -> LocomotionConfig:
+    def flags(
+        self, preset: str, arm: str, leading: Mapping[str, str] | None = None
+    ) -> LocomotionConfig:
         """Return the settings whose fields are flags; for a control, those of the matched arm."""
         return make_config(preset, self.arm_name(arm), match=False)
+
+    def check_device(self, config: LocomotionConfig) -> None:
+        """Raise if the device or the engine is missing."""
+        resolve_engine(config.engine, resolve_device(config.device))
 
     def shorten(self, config: LocomotionConfig, fraction: float) -> dict[str, Any]:
         """Shorten the schedule too, so that the learning rate decays as in a full run."""
@@ -116,7 +124,9 @@ class LocomotionDomain(Domain):
         """Measure by fewer environments: everything in an update is proportional to them."""
         envs = min(config.envs, _MEASURED_ENVS)
         scale = config.envs / envs
-        return [Stretch(replace(config, envs=envs), config.updates, scale, scale)]
+        told = f"{envs:,} of {config.envs:,} environments" if scale > 1 else ""
+        small = replace(config, envs=envs)
+        return [Stretch(small, config.updates, scale, memory_scale=scale, told=told)]
 
     def summary(self, trainer: Trainer) -> str:
         """Describe what is trained, with how many environments."""

@@ -47,7 +47,11 @@ class VelocityEnv(LeggedEnv):
                 f"{feet} feet ({', '.join(robot.feet)}): give one phase per foot."
             )
         legs = config.rewards.abduction_joints
-        numbered = {"gait.swing": [joint for joint, _, _ in config.gait.swing]}
+        gait = config.gait
+        numbered = {
+            "gait.swing": [joint for joint, *_ in gait.swing],
+            "gait.stride": [joint for joint, *_ in gait.stride],
+        }
         if "default_joint_pos" in config.rewards.weights:
             numbered["rewards.abduction_joints"] = [joint for leg in legs for joint in leg]
         for name, numbers in numbered.items():
@@ -68,13 +72,13 @@ class VelocityEnv(LeggedEnv):
         """Draw new commands and start the clock."""
         self.commands.resample(envs)
         self.commands.follow_heading(self.state.euler[:, 2])
-        self.beat = self.gait.at(self.episode_length_buf)
+        self.beat = self.gait.at(self.episode_length_buf, self.commands.values)
 
     def advance(self) -> None:
         """Draw the commands that are due, and advance the clock."""
         self.commands.resample_where(self.episode_length_buf % self._resample_every == 0)
         self.commands.follow_heading(self.state.euler[:, 2])
-        self.beat = self.gait.at(self.episode_length_buf)
+        self.beat = self.gait.at(self.episode_length_buf, self.commands.values)
 
     def action_center(self) -> Tensor:
         """Return the reference motion that the policy saw, or the default pose."""
@@ -103,7 +107,7 @@ class VelocityEnv(LeggedEnv):
     def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
         """Resume from a saved state, at its place in the gait."""
         super().load_state_dict(tensors)
-        self.beat = self.gait.at(self.episode_length_buf)
+        self.beat = self.gait.at(self.episode_length_buf, self.commands.values)
 
     def _observe(self) -> None:
         super()._observe()

@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from prism_motor._checks import InputError
 from prism_motor.export import export_onnx, runner
-from prism_motor.export.folder import check_target, copy_runner
+from prism_motor.export.folder import check_export, check_target, copy_runner
 from prism_motor.locomotion.contract import make_contract
 from prism_motor.locomotion.observations import observation_size
 from prism_motor.locomotion.policy import WalkingPolicy, load_policy
@@ -35,10 +34,7 @@ def export_run(run: Path, out: Path | None = None, step: int | None = None) -> P
     contract = make_contract(policy.config.task, _provenance(run, policy))
     with atomic_folder(target) as temporary:
         _write(policy, contract, temporary)
-        try:
-            runner.load_export(temporary)
-        except runner.RunnerError as error:
-            raise InputError(f"{run} cannot be exported for a robot. {error}") from error
+        check_export(run, temporary)
     return target
 
 

@@ -44,6 +44,10 @@ class Gait:
         for joint, foot, factor in config.swing:
             gains[foot, joint] += factor * config.amplitude
         self.gains = gains
+        strides = default_pose.new_zeros(len(config.offsets), 3, len(default_pose))
+        for joint, foot, part, factor in config.stride:
+            strides[foot, part, joint] += factor
+        self.strides = strides
 
     def phase(self, steps: Tensor) -> Tensor:
         """Return the elapsed fraction of the current cycle, (N,)."""
@@ -51,14 +55,24 @@ class Gait:
         cycles = steps.double() * (self.control_dt / self.config.cycle)
         return torch.remainder(cycles, 1.0).float()
 
-    def at(self, steps: Tensor) -> Beat:
-        """Return the state of the gait after the given control steps of each robot."""
+    def at(self, steps: Tensor, command: Tensor | None = None) -> Beat:
+        """Return the state of the gait of each robot.
+
+        Args:
+            steps: Control steps since the start (N,).
+            command: Commanded velocities (N, 3), to which strides are proportional; default: zero.
+        """
         phases = self.phase(steps).unsqueeze(-1) + self._offsets
         waves = torch.sin(2 * math.pi * phases)
         clock, feet = waves[:, :2], waves[:, 2:]
         stance = feet >= -self.config.double_support
         swing = (-feet).masked_fill(stance, 0.0)
-        return Beat(clock, stance, torch.addmm(self.start, swing, self.gains))
+        reference = torch.addmm(self.start, swing, self.gains)
+        if self.config.stride and command is not None:
+            reach = self.config.cycle / 4 * (4 * (phases[:, 2:] % 1.0 - 0.5).abs() - 1)
+            steps_of_feet = reach.unsqueeze(2) * command.unsqueeze(1)  # (N, feet, 3)
+            reference = reference + steps_of_feet.flatten(1) @ self.strides.flatten(0, 1)
+        return Beat(clock, stance, reference)
 
 
 class GaitMeter:

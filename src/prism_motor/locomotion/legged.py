@@ -275,9 +275,8 @@ class LeggedEnv:
 
     def _reset(self, envs: Tensor) -> dict[str, Tensor]:
         """Start new episodes in some environments; return what to log about the finished ones."""
-        sums = self.rewards.reset(envs, self._place(envs))
-        duration = self.cfg.terminations.duration
-        log = {f"reward/{name}": value / duration for name, value in sums.items()}
+        sums = self.rewards.reset(envs, self._place(envs), self.cfg.terminations.duration)
+        log = {f"reward/{name}": value for name, value in sums.items()}
         lengths = self.episode_length_buf[envs]
         log["episode_seconds"] = lengths.sum() / len(envs) * self.control_dt
         self.episode_length_buf.index_fill_(0, envs, 0)

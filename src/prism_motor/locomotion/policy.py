@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from prism_motor.domains import open_run, require_domain
 from prism_motor.locomotion.config import LocomotionConfig
 from prism_motor.locomotion.ppo import make_actor
-from prism_motor.runs import RunError
 from prism_motor.runs.checkpoints import select
+from prism_motor.train.loading import open_trained
 
 
 @dataclass(frozen=True)
@@ -51,17 +50,9 @@ def load_policy(path: str | Path, step: int | None = None) -> WalkingPolicy:
         path: The run folder, or the name of a shipped policy.
         step: Which checkpoint; the newest by default.
     """
-    require_domain(path, "locomotion", "this")
-    run, _, config = open_run(path)
-    checkpoint = run.load(step)
-    actor = make_actor(config)
-    weights = select(checkpoint.tensors, "actor.")
-    try:
-        actor.load_state_dict(weights)
-    except RuntimeError as error:
-        raise RunError(
-            f"The checkpoint {checkpoint.step} of {run.path} does not fit the actor that its "
-            f"config.json describes: {error}"
-        ) from error
-    actor.eval()
-    return WalkingPolicy(config, checkpoint.step, actor, actor.as_onnx(verbose=False).eval())
+    run = open_trained(path, "locomotion", step)
+    actor = make_actor(run.config)
+    with run.loading("actor"):
+        actor.load_state_dict(select(run.checkpoint.tensors, "actor."))
+    module = actor.eval().as_onnx(verbose=False).eval()
+    return WalkingPolicy(run.config, run.checkpoint.step, actor, module)

@@ -59,12 +59,15 @@ class WalkingReport(ReportSpec):
 
     def parameters(self, config: LocomotionConfig) -> int:
         """Return the parameters of the actor."""
+        import torch
+
         from prism_motor.locomotion.observations import observation_size, resolve_bypass
         from prism_motor.nn import build_actor, count_parameters
 
         inputs, outputs = observation_size(config.task)
         actor = resolve_bypass(config.actor, config.task)
-        return count_parameters(build_actor(actor, inputs, outputs))
+        with torch.device("meta"):  # initial weights would take random numbers from a training
+            return count_parameters(build_actor(actor, inputs, outputs))
 
     def samples_per_update(self, config: LocomotionConfig) -> int:
         """Return the control steps of all environments in one update."""

@@ -78,9 +78,10 @@ class Rewards:
         self.sums += weighted
         return weighted.sum(0).clamp(min=0.0)
 
-    def reset(self, envs: Tensor, sole_height: Tensor) -> dict[str, Tensor]:
-        """Clear finished episodes and return each term's sum, averaged over them."""
-        finished = self.sums.index_select(1, envs).mean(1).unbind()
+    def reset(self, envs: Tensor, sole_height: Tensor, duration: float = 1.0) -> dict[str, Tensor]:
+        """Clear finished episodes and return each term's sum per ``duration``, averaged."""
+        # One division: torch takes as long for a number as for all of them.
+        finished = (self.sums.index_select(1, envs).mean(1) / duration).unbind()
         self.sums.index_fill_(1, envs, 0.0)
         for made in self._with_memory().values():
             made.reset(envs, sole_height)
@@ -128,15 +129,15 @@ def check_rewards(config: RewardConfig, robot: Robot, offers: Collection[str]) -
 
 
 @term(needs=("commands",))
-def tracking_lin_vel(step: Step) -> Tensor:
+def tracking_lin_vel(step: Step, *, sharpness: float = 5.0) -> Tensor:
     """Planar velocity as commanded."""
-    return torch.exp(-5 * step.planar_error.square())
+    return torch.exp(-sharpness * step.planar_error.square())
 
 
 @term(needs=("commands",))
-def tracking_ang_vel(step: Step) -> Tensor:
+def tracking_ang_vel(step: Step, *, sharpness: float = 5.0) -> Tensor:
     """Yaw rate as commanded."""
-    return torch.exp(-5 * step.yaw_error.square())
+    return torch.exp(-sharpness * step.yaw_error.square())
 
 
 @term(needs=("commands",))
@@ -207,12 +208,12 @@ def joint_pos(step: Step) -> Tensor:
 
 
 @term
-def default_joint_pos(step: LeggedStep) -> Tensor:
-    """Hip roll and yaw near the default pose, and weakly all joints."""
+def default_joint_pos(step: LeggedStep, *, slack: float = 0.1) -> Tensor:
+    """Hip roll and yaw near the default pose, within a slack in rad, and weakly all joints."""
     offset = step.state.q - step.default_pose
     legs = _leg_masks(step.config.abduction_joints, len(step.default_pose), offset.device)
     abduction = (offset.square() @ legs).sqrt().sum(-1)
-    return torch.exp(-100 * (abduction - 0.1).clamp(0, 50)) - 0.01 * norm(offset)
+    return torch.exp(-100 * (abduction - slack).clamp(0, 50)) - 0.01 * norm(offset)
 
 
 @lru_cache(maxsize=8)

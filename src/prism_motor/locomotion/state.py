@@ -87,10 +87,45 @@ class ArrayReader:
 
     def __init__(self, engine: RolloutEngine) -> None:
         self._engine = engine
+        feet, knees, base = engine.robot.feet, engine.robot.knees, engine.robot.base
+        # All sensors in one look, in this order.
+        self._sensors = (
+            *_names((*feet, base), "force"),
+            *_names(feet, "position"),
+            *_names(feet, "velocity"),
+            *_names(knees, "position"),
+        )
+        count = len(feet)
+        self._cuts = np.cumsum([count, 1, count, count]).tolist()
 
     def read(self) -> RobotState:
-        """Read the current state."""
-        return read_state(self._engine)
+        """Read the current state; nothing in it shares memory with the engine."""
+        engine = self._engine
+        linear, angular = engine.qvel[:, :3], engine.qvel[:, 3:6]
+        quaternion = engine.qpos[:, 3:7]
+        rotation = rotation_matrix(quaternion)
+        velocity = np.einsum("nji,nj->ni", rotation, linear)
+        world_angular = np.einsum("nij,nj->ni", rotation, angular)
+        found = engine.sensors(self._sensors)
+        feet, base, placed, moved = self._cuts
+        force = -found[:, :base]  # MuJoCo reports the force on the ground
+        return RobotState(
+            base_position=_tensor(engine.qpos[:, :3]),
+            base_quaternion=_tensor(quaternion),
+            euler=_tensor(euler_angles(rotation)),
+            gravity=_tensor(-rotation[:, 2]),
+            velocity=_tensor(velocity),
+            angular_velocity=_tensor(angular),
+            world_velocity=_tensor(np.concatenate([linear, world_angular], axis=1)),
+            q=_tensor(engine.qpos[:, 7:]),
+            dq=_tensor(engine.qvel[:, 6:]),
+            torque=_tensor(engine.torque()),
+            foot_position=_tensor(found[:, base:placed]),
+            foot_velocity=_tensor(found[:, placed:moved]),
+            foot_force=_tensor(force[:, :feet]),
+            knee_position=_tensor(found[:, moved:]),
+            base_force=_tensor(force[:, feet]),
+        )
 
     def to_body(self, vectors: Tensor) -> Tensor:
         """Turn vectors to the axes of the bases."""
@@ -156,35 +191,6 @@ class TensorReader:
         return self._engine.sensors(_names(self._engine.robot.feet, "position"))[..., 2]
 
 
-def read_state(engine: RolloutEngine) -> RobotState:
-    """Read the current state; sensor values are one physics step old."""
-    feet, knees, base = engine.robot.feet, engine.robot.knees, engine.robot.base
-    linear, angular = engine.qvel[:, :3], engine.qvel[:, 3:6]
-    quaternion = engine.qpos[:, 3:7]
-    rotation = rotation_matrix(quaternion)
-    velocity = np.einsum("nji,nj->ni", rotation, linear)
-    world_angular = np.einsum("nij,nj->ni", rotation, angular)
-    # MuJoCo reports the force on the ground.
-    force = -engine.sensors(_names((*feet, base), "force"))
-    return RobotState(
-        base_position=_tensor(engine.qpos[:, :3]),
-        base_quaternion=_tensor(quaternion),
-        euler=_tensor(euler_angles(rotation)),
-        gravity=_tensor(-rotation[:, 2]),
-        velocity=_tensor(velocity),
-        angular_velocity=_tensor(angular),
-        world_velocity=_tensor(np.concatenate([linear, world_angular], axis=1)),
-        q=_tensor(engine.qpos[:, 7:]),
-        dq=_tensor(engine.qvel[:, 6:]),
-        torque=_tensor(engine.torque()),
-        foot_position=_tensor(engine.sensors(_names(feet, "position"))),
-        foot_velocity=_tensor(engine.sensors(_names(feet, "velocity"))),
-        foot_force=_tensor(force[:, :-1]),
-        knee_position=_tensor(engine.sensors(_names(knees, "position"))),
-        base_force=_tensor(force[:, -1]),
-    )
-
-
 def _names(bodies: tuple[str, ...], quantity: str) -> tuple[str, ...]:
     return tuple(f"{body}_{quantity}" for body in bodies)
 
@@ -195,7 +201,7 @@ def _tensor(values: np.ndarray) -> Tensor:
 
 def has_fallen(state: RobotState, limits: TerminationConfig) -> Tensor:
     """Return which robots (N,) have fallen: base in contact, tilted too far or too low."""
-    fallen = state.base_force.norm(dim=-1) > limits.base_force
+    fallen = torch.linalg.vector_norm(state.base_force, dim=-1) > limits.base_force
     if limits.roll is not None:
         fallen |= state.euler[:, 0].abs() > limits.roll
     if limits.pitch is not None:
@@ -223,12 +229,15 @@ def rotation_matrix(quaternion: np.ndarray) -> np.ndarray:
     xx, yy, zz = twice_x * x, twice_y * y, twice_z * z
     xy, xz, yz = twice_x * y, twice_x * z, twice_y * z
     wx, wy, wz = w * twice_x, w * twice_y, w * twice_z
-    entries = [
+    entries = (
         1 - (yy + zz), xy - wz, xz + wy,
         xy + wz, 1 - (xx + zz), yz - wx,
         xz - wy, yz + wx, 1 - (xx + yy),
-    ]  # fmt: skip
-    return np.stack(entries, axis=-1).reshape(-1, 3, 3)
+    )  # fmt: skip
+    matrices = np.empty((len(quaternion), 9))
+    for column, entry in enumerate(entries):
+        matrices[:, column] = entry
+    return matrices.reshape(-1, 3, 3)
 
 
 def euler_angles(rotation: np.ndarray) -> np.ndarray:
@@ -236,4 +245,6 @@ def euler_angles(rotation: np.ndarray) -> np.ndarray:
     roll = np.arctan2(rotation[:, 2, 1], rotation[:, 2, 2])
     pitch = np.arcsin((-rotation[:, 2, 0]).clip(-1.0, 1.0))
     yaw = np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0])
-    return np.stack([roll, pitch, yaw], axis=-1)
+    angles = np.empty((len(rotation), 3))
+    angles[:, 0], angles[:, 1], angles[:, 2] = roll, pitch, yaw
+    return angles

@@ -17,6 +17,9 @@ Range = tuple[float, float]
 Number = Annotated[int, between(0, 1000)]
 """Number of a joint or of a foot, from 0."""
 
+Part = Annotated[int, between(0, 2)]
+"""Part of a command: 0 forward, 1 sideways, 2 yaw rate."""
+
 
 @dataclass(frozen=True)
 class SimulationConfig(Checked, section="task.simulation"):
@@ -85,17 +88,23 @@ class GaitConfig(Checked, section="task.gait"):
     """Size of the reference motion, rad."""
     swing: tuple[tuple[Number, Number, Annotated[float, between(-100, 100)]], ...] = ()
     """Reference motion: (joint, foot, factor) adds factor * amplitude * swing of that foot."""
+    stride: tuple[tuple[Number, Number, Part, Annotated[float, between(-100, 100)]], ...] = ()
+    """Stride of the reference motion: (joint, foot, part, factor) adds factor * part of the command
+    * reach of that foot. The reach falls evenly from cycle / 4 to -cycle / 4 (s) in stance and
+    rises again in swing: where a foot is that stays on the ground while the base moves as
+    commanded. Without any, the reference motion marches in place."""
     from_default_pose: bool = True
     """Whether the reference motion starts from the default pose or from zero angles."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for joint, foot, _ in self.swing:
-            if foot >= len(self.offsets):
-                raise InputError(
-                    f"task.gait.swing moves joint {joint} with foot {foot}; feet go from 0 to "
-                    f"{len(self.offsets) - 1}, as many as there are offsets."
-                )
+        for name in ("swing", "stride"):
+            for joint, foot, *_ in getattr(self, name):
+                if foot >= len(self.offsets):
+                    raise InputError(
+                        f"task.gait.{name} moves joint {joint} with foot {foot}; feet go from 0 to "
+                        f"{len(self.offsets) - 1}, as many as there are offsets."
+                    )
 
 
 @dataclass(frozen=True)

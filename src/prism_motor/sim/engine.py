@@ -207,7 +207,7 @@ class RolloutEngine(RobotBatch):
         joints = len(self.robot.joints)
         q, dq = self.qpos[:, 7:], self.qvel[:, 6 : 6 + joints]
         raw = self._stiffness * (self._targets - q) - self._damping * dq
-        return np.clip(raw, -self.torque_limit, self.torque_limit)
+        return raw.clip(-self.torque_limit, self.torque_limit, out=raw)
 
 
 def _array(values: Array) -> np.ndarray:

@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +54,22 @@ def find_backend() -> str:
     )
 
 
+def make_contexts(model: Any, width: int, height: int) -> tuple[Any, Any]:
+    """Return a context of the rendering backend, made current, and MuJoCo's for the model in it."""
+    mujoco, backend = import_mujoco(), find_backend()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # glfw only warns without a screen; the next line fails
+            context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
+            context.make_current()
+            return context, mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+    except Exception as error:  # every backend fails in its own way
+        raise RenderingError(
+            f"Cannot draw with MUJOCO_GL={backend}: {str(error).rstrip('.')}. Unset it to choose "
+            "automatically."
+        ) from error
+
+
 class Renderer:
     """Draws a robot from a camera that follows it; use as a context manager.
 
@@ -79,15 +96,7 @@ class Renderer:
     ) -> None:
         mujoco = import_mujoco()
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
-        backend = find_backend()
-        try:
-            self._context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
-            self._context.make_current()
-        except Exception as error:  # every backend fails in its own way
-            raise RenderingError(
-                f"Cannot draw with MUJOCO_GL={backend}: {error} Unset it to choose automatically."
-            ) from error
-        self._drawing = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+        self._context, self._drawing = make_contexts(model, width, height)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._drawing)
         self._model, self._data, self._ghost = model, mujoco.MjData(model), mujoco.MjData(model)
         self._scene = mujoco.MjvScene(model, maxgeom=1000)
@@ -116,6 +125,9 @@ class Renderer:
             self._model, self._data, self._option, None, self._camera,
             mujoco.mjtCatBit.mjCAT_ALL.value, self._scene,
         )  # fmt: skip
+        for geom in self._scene.geoms[: self._scene.ngeom]:
+            if geom.type == mujoco.mjtGeom.mjGEOM_PLANE:  # the ground's own shadow flickers on it
+                geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value  # casts no shadow
         if ghost is not None:
             self._add_ghost(ghost)
         self._context.make_current()
@@ -138,7 +150,7 @@ class Renderer:
         for geom in self._scene.geoms[first : self._scene.ngeom]:
             geom.rgba[:] = GHOST
             geom.matid, geom.transparent = -1, 1
-            geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value  # casts no shadow
+            geom.category = mujoco.mjtCatBit.mjCAT_DECOR.value
 
     def look_at(self, place: np.ndarray) -> None:
         """Turn the camera to a place on the ground at once."""

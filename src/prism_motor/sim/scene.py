@@ -35,6 +35,8 @@ def import_mujoco(who: str = "prism_motor.sim", extra: str = "locomotion") -> An
         import mujoco
     except ImportError as error:
         raise missing_extra(who, extra, error) from error
+    except RuntimeError as error:  # MuJoCo looks at MUJOCO_GL when it is imported
+        raise InputError(f"MuJoCo cannot be loaded: {error}. Unset MUJOCO_GL.") from error
     module: Any = mujoco
     # By itself, MuJoCo writes its warnings to a file in the working folder.
     if module.get_mju_user_warning() is None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_motor.sim.rendering import RenderingError, find_backend
+from prism_motor.sim.rendering import make_contexts
 from prism_motor.sim.scene import import_mujoco
 
 Array = NDArray[np.float64]
@@ -88,15 +87,10 @@ class _Canvas:
     """Resources that must be freed before the interpreter exits, or OSMesa and EGL complain."""
 
     def __init__(self, model: Any, size: int) -> None:
-        mujoco, backend = import_mujoco(), find_backend()
-        try:
-            self.context: Any = importlib.import_module(f"mujoco.{backend}").GLContext(size, size)
-            self.context.make_current()
-            self.renderer: Any = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
-        except Exception as error:  # backends raise different exceptions
-            raise RenderingError(
-                f"Cannot render with MUJOCO_GL={backend}: {error} Unset it to choose automatically."
-            ) from error
+        mujoco = import_mujoco()
+        self.context: Any
+        self.renderer: Any
+        self.context, self.renderer = make_contexts(model, size, size)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self.renderer)
 
     def free(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_motor._checks import InputError, check_choice
+from prism_motor._checks import InputError, PrismError, check_choice
 from prism_motor._extras import missing_extra
 
 try:
@@ -78,9 +78,27 @@ def write_video(file: Path, pictures: Iterable[np.ndarray], rate: float) -> None
     check_file(file)
     temporary = file.with_name(f".{file.stem}.{os.getpid()}{file.suffix.lower()}")
     try:
+        temporary.touch()  # a folder that cannot be written to is found before anything is drawn
         with closing(FORMATS[file.suffix.lower()](temporary, rate)) as writer:
             for picture in pictures:
-                writer.append_data(picture)
+                _append(writer, picture, file)
+        if not temporary.stat().st_size:
+            raise _unwritten(file)
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _append(writer: Any, picture: np.ndarray, file: Path) -> None:
+    try:
+        writer.append_data(picture)
+    except BrokenPipeError as error:
+        raise _unwritten(file) from error
+    except OSError as error:  # of imageio, with the message of the one above as its text
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        raise _unwritten(file) from error
+
+
+def _unwritten(file: Path) -> PrismError:
+    return PrismError(f"{file} could not be written: ffmpeg ended early. Is the disk full?")

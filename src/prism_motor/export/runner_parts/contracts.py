@@ -58,6 +58,13 @@ _PROVENANCE = Rule(
 _BLOCK = {"source": TEXT, "size": count(1e5), "scale": positive(1e3), "meaning": TEXT}
 _PLACED = {**_BLOCK, "first": number(0, 1e6, whole=True)}
 
+_GAIT = {
+    "meaning": TEXT, "cycle": number(1e-2, 1e3), "double_support": number(0, 10),
+    "feet": Each("foot", TEXT), "offsets": Each("foot", number(-1, 1)),
+    "start": Each("joint", ANGLE), "gains": Each("foot", Each("joint", ANGLE)),
+}  # fmt: skip
+_STRIDES = Each("foot", Each("part of the command", Each("joint", number(-100, 100))))
+
 WALKING_FIELDS = {
     "schema": _SCHEMA, **_ROBOT,
     "action": {
@@ -69,11 +76,7 @@ WALKING_FIELDS = {
         "clip": positive(1e6),
         "blocks": Each("block", _BLOCK),
     },
-    "gait": {
-        "meaning": TEXT, "cycle": number(1e-2, 1e3), "double_support": number(0, 10),
-        "feet": Each("foot", TEXT), "offsets": Each("foot", number(-1, 1)),
-        "start": Each("joint", ANGLE), "gains": Each("foot", Each("joint", ANGLE)),
-    },
+    "gait": Either("strides", _GAIT, {**_GAIT, "strides": _STRIDES}),
     "command": {
         "meaning": TEXT,
         "ranges": Either(
@@ -180,6 +183,9 @@ def _walking_relations(contract: dict[str, Any]) -> Iterator[_Relation]:
     )
     yield _equal("observation.size", view["size"], whole, "frames * frame_size")
     yield _at_least_a_step(contract, "command", "resample_after")
+    for foot in contract["gait"].get("strides", [])[:1]:
+        parts = "3 entries, one per part of the command"
+        yield "gait.strides[0]", f"{len(foot)} entries", parts, len(foot) == 3
 
 
 def _tracking_relations(contract: dict[str, Any]) -> Iterator[_Relation]:

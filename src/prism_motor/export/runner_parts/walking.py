@@ -68,6 +68,8 @@ class Controller(SafeController):
         self._gains = np.array(contract["gait"]["gains"], float)
         self._offsets = np.array(contract["gait"]["offsets"], float)
         self._gait_start = np.array(contract["gait"]["start"], float)
+        still = np.zeros((len(self._offsets), 3, len(self._gait_start)))
+        self._strides = np.array(contract["gait"].get("strides", still), float)
 
     def _try(self, reading: Reading) -> None:
         self._frame(reading)
@@ -133,11 +135,14 @@ class Controller(SafeController):
         return np.array([math.sin(angle), math.cos(angle)])
 
     def reference(self) -> np.ndarray:
-        """Return the joint angles of the reference motion at the current phase."""
-        wave = np.sin(2 * math.pi * (self.phase() + self._offsets))
+        """Return the joint angles of the reference motion at the current phase and command."""
+        phases = self.phase() + self._offsets
+        wave = np.sin(2 * math.pi * phases)
         still = np.abs(wave) < self.contract["gait"]["double_support"]
         swing = np.where(still, 0.0, np.maximum(-wave, 0.0))
-        return self._gait_start + swing @ self._gains
+        reach = self.contract["gait"]["cycle"] / 4 * (4 * np.abs(phases % 1.0 - 0.5) - 1)
+        stride = np.einsum("f,p,fpj->j", reach, self.command, self._strides)
+        return self._gait_start + swing @ self._gains + stride
 
 
 def _wrap(angle: float) -> float:
