@@ -13,6 +13,7 @@ from prism_motor.cli import main
 from prism_motor.studies.lab.arms import REFERENCE, find_arm
 from prism_motor.studies.lab.cells import CellKey, CellResult, LabFit
 from prism_motor.studies.lab.config import LabConfig
+from prism_motor.studies.lab.figures import draw_map
 from prism_motor.studies.lab.problems import PROBLEMS
 from prism_motor.studies.lab.records import LabRecords
 from prism_motor.studies.lab.report import report_lab
@@ -159,6 +160,21 @@ def test_sizes_and_data_have_curves_and_their_own_maps(folder):
     page = report_lab(folder).page.read_text()
     assert "By size and data" in page
     assert "8,000 parameters, 10,000 samples" in page
+    assert (folder / "size.png").stat().st_size > 10_000
+    assert not (folder / "samples.png").exists()
+
+
+def test_the_map_shows_the_arms_that_were_asked_for(folder):
+    summary = summarise(LabRecords(folder), (1, 2, 3))
+
+    def titles(*chosen):
+        axes = draw_map(summary, SETTING, chosen).axes
+        return [axis.get_title() for axis in axes if axis.get_title()]
+
+    assert titles() == [find_arm(name).label for name in ("prism", "product")]
+    assert titles("product") == [find_arm("product").label]
+    with pytest.raises(PrismError, match=r"Unknown arm 'prsm'.*Did you mean 'prism'"):
+        report_lab(folder, ["prsm"])
 
 
 def test_a_report_needs_a_finished_comparison(folder, finished, tmp_path):

@@ -173,13 +173,14 @@ def test_confirmation_has_fresh_seeds_and_happens_once(copy):
     with pytest.raises(PrismError, match="its settings are final"):
         run_lab(copy, replace(TINY, tuning_seeds=2))
     assert "done once, finished on" in report_lab(copy).page.read_text()
+    assert "**Confirmation: Held-out test data**" in (copy / "report.md").read_text()
 
 
 def test_only_a_finished_laboratory_is_confirmed_and_only_the_begun_confirmation_goes_on(copy):
     file = copy / "cells.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(lines[:-1]))
-    with pytest.raises(PrismError, match=r"1 cells of .* are not finished"):
+    with pytest.raises(PrismError, match=r"Not finished in .*: 1 cell, the first"):
         confirm_lab(copy)
     assert LabRecords(copy).confirmation() is None
     file.write_text("".join(lines))

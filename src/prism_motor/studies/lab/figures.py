@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from prism_motor._figures import BLUE, GREY, INK, ORANGE, PALE, new_figure
 from prism_motor.arms import SPARE_COLOURS, STYLES
+from prism_motor.statistics import t_interval
 from prism_motor.studies.lab.arms import REFERENCE
-from prism_motor.studies.lab.results import LabRow, LabSummary, Setting
+from prism_motor.studies.lab.results import LabRow, LabSummary, Ratio, Setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from prism_motor.studies.networks import StudyArm
 
-_COLUMNS = 5
+_COLUMNS = 4
 """Panels of the map beside each other."""
 _REACH = 8.0
 """The map shows ratios from 1 / _REACH to _REACH; what lies beyond is an arrow at the edge."""
@@ -25,9 +27,15 @@ _REACH = 8.0
 _COLOURS = {"better": BLUE, "worse": ORANGE}
 
 
-def draw_map(summary: LabSummary, setting: Setting) -> Figure:
-    """Draw the gain of every arm on every problem, most multiplicative problems on top."""
-    arms = [arm for arm in summary.arms if arm != REFERENCE]
+def draw_map(summary: LabSummary, setting: Setting, chosen: Collection[str] = ()) -> Figure:
+    """Draw the gain of arms on every problem, most multiplicative problems on top.
+
+    Args:
+        summary: The results.
+        setting: Size and amount of data.
+        chosen: Names of the arms to draw; empty for all.
+    """
+    arms = [a for a in summary.arms if a != REFERENCE and (not chosen or a.name in chosen)]
     columns = max(1, min(_COLUMNS, len(arms)))
     lines = max(1, math.ceil(len(arms) / columns))
     problems = summary.problems
@@ -49,7 +57,8 @@ def draw_map(summary: LabSummary, setting: Setting) -> Figure:
         f"{problem.title}  {summary.structures[problem.name].multiplicativity:.2f}"
         for problem in problems
     ]
-    axes[0, 0].set_yticks(range(len(problems)), labels, fontsize=8)
+    for axis in axes[:, 0]:
+        axis.set_yticks(range(len(problems)), labels, fontsize=8)
     axes[0, 0].set_ylim(len(problems) - 0.5, -0.5)
     axes[0, 0].set_xscale("log", base=2)
     axes[0, 0].set_xlim(1 / _REACH, _REACH)
@@ -95,26 +104,43 @@ def draw_axis(summary: LabSummary, axis_name: str) -> Figure:
         for value in sorted({getattr(setting, other) for setting in summary.settings}):
             chosen = [s for s in summary.settings if getattr(s, other) == value]
             points = [(getattr(s, axis_name), _mean_error(summary, arm, s)) for s in chosen]
-            shown = [(x, y) for x, y in points if y is not None]
-            label = f"{arm.label}, {value:,} {'samples' if other == 'samples' else 'parameters'}"
-            axis.plot(*zip(*shown, strict=True), "o-", ms=4, color=colour, label=label)
+            shown = [(x, found) for x, found in points if found is not None]
+            if not shown:
+                continue
+            label = arm.label
+            if len(summary.settings) > len(chosen):
+                label += f", {value:,} {'samples' if other == 'samples' else 'parameters'}"
+            centres = [found.centre for _, found in shown]
+            axis.plot([x for x, _ in shown], centres, "o-", ms=4, color=colour, label=label)
+            for x, found in shown:
+                if found.interval is not None:
+                    axis.plot((x, x), found.interval, color=colour, lw=1.2)
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xlabel("parameters" if axis_name == "size" else "training samples")
+    ticks = sorted({getattr(setting, axis_name) for setting in summary.settings})
+    axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+    for formatted in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
+        formatted(lambda value, _: f"{value:g}")
     axis.set_ylabel("unexplained, %, mean over problems")
     axis.grid(color=PALE, lw=0.6, which="both")
     axis.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
-def _mean_error(summary: LabSummary, arm: StudyArm, setting: Setting) -> float | None:
+def _mean_error(summary: LabSummary, arm: StudyArm, setting: Setting) -> Ratio | None:
     """Return the geometric mean in percent over the problems that all arms and settings have."""
-    logs = []
+    by_problem: list[dict[int, float]] = []
     for problem in summary.problems:
         rows = [summary.row(problem, one, s) for one in summary.arms for s in summary.settings]
         if any(row is None or row.estimate("test") is None for row in rows):
             continue
         row = summary.row(problem, arm, setting)
-        found = row and row.estimate("test")
-        logs.append(math.log(found.centre) if found else 0.0)
-    return 100 * math.exp(statistics.fmean(logs)) if logs else None
+        if row is not None:
+            errors = row.errors["test"]
+            by_problem.append({k: math.log(100 * v) for k, v in errors.items() if v is not None})
+    if not by_problem:
+        return None
+    means = [statistics.fmean(one[seed] for one in by_problem) for seed in summary.seeds]
+    return Ratio.of(statistics.fmean(means), t_interval(means))

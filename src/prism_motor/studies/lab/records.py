@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_motor._checks import PrismError
+from prism_motor._console import count
 from prism_motor.runs import collect_provenance
 from prism_motor.runs.atomic import write_json, write_text
 from prism_motor.runs.layout import LOCK
@@ -185,7 +186,7 @@ def _stored_config(about: dict[str, Any]) -> LabConfig:
 
 
 def _describe(plan: dict[str, Any]) -> str:
-    return f"{len(plan['cells'])} cells, seeds {plan['seeds'][0]} to {plan['seeds'][-1]}"
+    return f"{count(len(plan['cells']), 'cell')}, seeds {plan['seeds'][0]} to {plan['seeds'][-1]}"
 
 
 def _now() -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from prism_motor._checks import check_choice
 from prism_motor._figures import STYLE, check_matplotlib, save_png, to_svg
 from prism_motor._page import render_page
 from prism_motor.runs.atomic import write_json, write_text
@@ -31,8 +33,13 @@ class LabReport:
     findings: list[tuple[str, str]]
 
 
-def report_lab(folder: Path) -> LabReport:
-    """Write index.html, report.md, summary.json and map.png of a laboratory into its folder."""
+def report_lab(folder: Path, drawn: Sequence[str] = ()) -> LabReport:
+    """Write index.html, report.md, summary.json and pictures of a laboratory into its folder.
+
+    Args:
+        folder: The laboratory's folder.
+        drawn: Names of the arms in map.png; empty for all.
+    """
     from matplotlib import rc_context
 
     check_matplotlib("prism lab report")
@@ -42,6 +49,9 @@ def report_lab(folder: Path) -> LabReport:
         raise LabError(
             f"{folder} has no finished cell to compare yet. Continue: prism lab run {folder}"
         )
+    compared = [arm.name for arm in summary.arms if arm != REFERENCE]
+    for name in drawn:
+        check_choice("arm", name, compared)
     confirmation = records.confirmation()
     confirmed = None
     if confirmation is not None and confirmation["finished"]:
@@ -49,13 +59,17 @@ def report_lab(folder: Path) -> LabReport:
     chapters = [_chapter(summary, setting) for setting in summary.settings]
     with rc_context(STYLE):
         pictures = {str(s): to_svg(draw_map(summary, s)) for s in summary.settings}
-        save_png(draw_map(summary, summary.settings[0]), folder / "map.png")
-        curves = [
-            to_svg(draw_axis(summary, name))
+        save_png(draw_map(summary, summary.settings[0], drawn), folder / "map.png")
+        varied = [
+            name
             for name in ("size", "samples")
             if len({getattr(setting, name) for setting in summary.settings}) > 1
         ]
-    write_text(folder / "report.md", _markdown(chapters))
+        curves = [to_svg(draw_axis(summary, name)) for name in varied]
+        for name in varied:
+            save_png(draw_axis(summary, name), folder / f"{name}.png")
+    again = confirmed and [_chapter(confirmed, setting) for setting in confirmed.settings]
+    write_text(folder / "report.md", _markdown(chapters, again or []))
     write_json(folder / "summary.json", _numbers(summary, confirmed))
     page = render_page(
         "lab.html",
@@ -71,7 +85,7 @@ def report_lab(folder: Path) -> LabReport:
         curves=curves,
         seconds=sum(cell.seconds for cell in records.cells.values()),
         cells=len(records.cells),
-        confirmed=confirmed and [_chapter(confirmed, s) for s in confirmed.settings],
+        confirmed=again,
         confirmation=confirmation,
     )
     write_text(folder / "index.html", page)
@@ -87,10 +101,14 @@ def _chapter(summary: LabSummary, setting: Any) -> dict[str, Any]:
     }
 
 
-def _markdown(chapters: list[dict[str, Any]]) -> str:
+def _markdown(chapters: list[dict[str, Any]], confirmed: list[dict[str, Any]]) -> str:
+    """Return the tables of the reported seeds, then those of the confirmation."""
     tables: list[LabTable] = []
     for chapter in chapters:
         tables += [chapter["overall"], *chapter["maps"]]
+    for chapter in confirmed:
+        told = [chapter["overall"], *chapter["maps"]]
+        tables += [replace(table, title=f"Confirmation: {table.title}") for table in told]
     note = (
         "Map: error relative to the MLP of equal size [95 % interval over seeds]; bold: better or "
         "worse, after Holm's correction over all cells. The MLP's own column is % unexplained."

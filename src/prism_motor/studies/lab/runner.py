@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from prism_motor._checks import BugError
-from prism_motor._console import Progress
+from prism_motor._console import Progress, count
 from prism_motor._workers import Job, JobResult, Result, WorkerError, WorkerPool
 from prism_motor.studies.lab.arms import choose_arms, find_arm
 from prism_motor.studies.lab.cells import (
@@ -72,8 +72,8 @@ def confirm_lab(
         records = LabRecords(folder, config)
         if missing := [k for k in keys if not is_finished(records.cell(k), config, reported)]:
             raise LabError(
-                f"{len(missing)} cells of {folder} are not finished, the first of them "
-                f"{missing[0]}. Finish them first: prism lab run {folder}"
+                f"Not finished in {folder}: {count(len(missing), 'cell')}, the first of them "
+                f"{missing[0]}. Finish first: prism lab run {folder}"
             )
         records.begin_confirmation({"cells": [asdict(key) for key in keys], "seeds": list(seeds)})
         _work(records, config, keys, seeds, "confirmation", plugins)

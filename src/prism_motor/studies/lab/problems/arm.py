@@ -97,7 +97,7 @@ _FACTORS = {
 def _problem(target: PhysicsTarget) -> Problem:
     return Problem(
         f"arm-{target.name.replace('_', '-')}",
-        f"Arm: {target.label[0].lower()}{target.label[1:]}",
+        f"Arm: {target.label[0].lower()}{target.label[1:]}".replace("coriolis", "Coriolis"),
         target.formula,
         _SIGNALS,
         (3 * len(JOINTS), target.size),
