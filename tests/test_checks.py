@@ -1,6 +1,7 @@
 """What counts as a mistake of the user, and what as a bug."""
 
 import errno
+import shutil
 
 import pytest
 
@@ -13,8 +14,13 @@ from prism_motor._checks import BugError, EvaluationError, InputError, find_mist
         (InputError("give a number"), "give a number"),
         (EvaluationError("the reward is nan"), "the reward is nan"),
         (OSError(errno.ENOSPC, "No space left on device", "runs/one"),
-         "runs/one: No space left on device"),
-        (PermissionError(errno.EACCES, "Permission denied"), "Permission denied"),
+         "runs/one: No space left on device. Free some space on the disk and try again."),
+        (PermissionError(errno.EACCES, "Permission denied"),
+         "Permission denied. Choose another folder."),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "x"),
+         "x: No such file or directory"),
+        (shutil.Error([("a", "copy/a", "[Errno 28] No space left on device: 'a' -> 'copy/a'")]),
+         "copy/a could not be written: No space left on device."),
     ],
 )  # fmt: skip
 def test_mistakes_have_a_message(error, said):
@@ -28,6 +34,7 @@ def test_mistakes_have_a_message(error, said):
         OSError("without a number"),
         OSError(errno.EBADF, "Bad file descriptor"),
         FileNotFoundError("made by hand"),
+        shutil.Error("a and b are the same file"),
         BugError("Traceback of another process"),
     ],
 )

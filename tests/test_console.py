@@ -2,7 +2,14 @@
 
 import pytest
 
-from prism_motor._console import Progress, available_cores, count, duration, text_table
+from prism_motor._console import (
+    Progress,
+    available_cores,
+    count,
+    duration,
+    file_size,
+    text_table,
+)
 
 
 def test_the_first_column_is_flush_left_and_the_others_right():
@@ -18,10 +25,14 @@ def test_more_columns_of_words_may_be_flush_left():
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.4, "0 s"), (40, "40 s"), (89, "89 s"), (91, "2 min"), (720, "12 min"),
-     (11100, "3 h 05 min")],
+     (11100, "3 h 05 min"), (3600 * 1234 + 1700, "1,234 h")],
 )  # fmt: skip
 def test_durations(seconds, text):
     assert duration(seconds) == text
+
+
+def test_sizes():
+    assert [file_size(n) for n in (0, 3_000, 2_460_000)] == ["0 kB", "3 kB", "2.5 MB"]
 
 
 def test_plurals():

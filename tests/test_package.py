@@ -79,6 +79,7 @@ def test_ctrl_c_during_an_import_is_no_missing_package():
     [
         ("prism_motor.integrations.rsl_rl", "rsl_rl", "locomotion"),
         ("prism_motor.integrations.stable_baselines3", "stable_baselines3", "sb3"),
+        ("prism_motor.gymnasium_control.learners", "stable_baselines3", "gymnasium"),
     ],
 )
 def test_every_optional_part_names_its_extra(module, blocked, extra):

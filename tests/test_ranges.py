@@ -243,7 +243,12 @@ def test_runs_of_the_results_are_inside_the_ranges():
         (["train", "manipulation"], ["(at least 0 and below 1; default: 0.95 0.999)"]),
         (["demo"], ["(from 1 to 1e9; default: 180)"]),
         (["record"], ["(from 0 to 1024; default: 0)", "(from 1 to 100000; default: 50)"]),
-        (["campaign", "run"], ["(from 1 to 1024; default: None)"]),
+        (["campaign", "run"], ["--jobs INT ", "in Slurm's queue. (from 1 to 1024)"]),
+        (
+            ["play"],
+            ["default: 0.4 0 0. (from -100 to 100)", "several take turns. (0 to 100 values)"],
+        ),
+        (["train", "tracking"], ["log-odds: log p/(1-p), signed"]),
         (["eval", "g1-prism"], ["(from 1 to 1e6; default: 100)"]),
         (["explain", "g1-prism"], ["(from 2 to 100000; default: 24)"]),
     ],

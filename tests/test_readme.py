@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import site_hooks
+from tests.docs.pages import read_blocks, site_hooks
 
 ROOT = Path(__file__).parents[1]
 SNIPPETS = [
@@ -32,7 +32,7 @@ def user_variables(snippet):
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     train_cfg = copy.deepcopy(example.CONFIG)
-    del train_cfg["actor"]
+    train_cfg["actor"]["class_name"] = "MLPModel"
     return {"env": example.Pendulums(8), "train_cfg": train_cfg}
 
 
@@ -103,12 +103,47 @@ def _single_file():
 
 def test_all_promised_snippets_are_there():
     text = "\n".join(SNIPPETS)
-    for word in ("prism_motor.nn", "rsl_rl", "stable_baselines3", "prism_motor.export"):
+    for word in ("prism_motor.nn", "interactions", "matched_mlp", "rsl_rl"):
         assert word in text
 
 
+def test_every_extra_is_explained():
+    project = (ROOT / "pyproject.toml").read_text()
+    extras = project.split("[project.optional-dependencies]")[1].split("[project.urls]")[0]
+    table = [line.split("|")[1] for line in (ROOT / "docs" / "install.md").read_text().splitlines()
+             if line.startswith("| `")]  # fmt: skip
+    explained = set(re.findall(r"`(\w+)`", " ".join(table)))
+    assert set(re.findall(r"^(\w+) = \[", extras, re.MULTILINE)) <= explained | {"clicks"}
+
+
+def test_the_first_install_line_has_what_the_commands_below_it_need():
+    """``.ci/release-check readme`` installs it from the wheel and runs them."""
+    block = next(one for one in read_blocks(ROOT / "README.md") if one.language == "bash")
+    (install, *others) = block.commands
+    assert install[:2] == ["pip", "install"]
+    needed = {"play": "viewer", "eval": "locomotion", "video": "video", "explain": "analysis"}
+    needed["export"] = "deploy"
+    for words in others:
+        assert needed[words[1]] in install[2]
+
+
+def test_numbers_of_the_digest_are_those_of_the_records():
+    records = [ROOT / "docs" / "measurements.md", *(ROOT / "results").rglob("*.md")]
+    known = " ".join(file.read_text() for file in records)
+    known = known.replace("\N{MINUS SIGN}", "-").replace("\N{NO-BREAK SPACE}", " ")
+    table = (ROOT / "README.md").read_text().split("## Does it help?")[1].split("\n## ")[0]
+    found = re.findall(r"×?[-+]?[\d.]+ \[[-+]?[\d.]+, [-+]?[\d.]+\]|(?<=p = )0\.\d+", table)
+    assert len(found) >= 20
+    assert not [number for number in found if number not in known]
+
+
+def test_moving_pictures_are_small():
+    for file in (ROOT / "docs").glob("*.gif"):
+        assert file.stat().st_size <= 1_000_000
+
+
 def test_links_point_to_files():
-    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / "README.md").read_text())
     missing = [link for link in links if "://" not in link and not (ROOT / link).exists()]
     assert not missing
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import errno
 import re
+import shutil
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,12 @@ _SYSTEM_ERRORS = (
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EEXIST,
     errno.ENOTDIR, errno.EISDIR, errno.EMFILE, errno.ENFILE, errno.EADDRINUSE, errno.ENAMETOOLONG,
 )  # fmt: skip
+
+_REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free some space on the disk and try again."),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "Choose another folder."),
+}
+"""What to do about a system error that does not say it itself."""
 
 
 class PrismError(Exception):
@@ -44,9 +51,16 @@ def find_mistake(error: BaseException) -> str | None:
     """Return the message for the user if an error is something to put right; ``None`` for a bug."""
     if isinstance(error, PrismError):
         return str(error)
+    if isinstance(error, shutil.Error):  # of many files, with a reason in words for each
+        copies = [one for one in error.args[0] if isinstance(one, tuple)]
+        if not copies:
+            return None
+        why = re.sub(r"^\[Errno \d+\] |: '.*", "", str(copies[0][2]))
+        return f"{copies[0][1]} could not be written: {why}."
     if isinstance(error, OSError) and error.errno in _SYSTEM_ERRORS:
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror or error}"
+        remedy = _REMEDIES.get(error.errno)
+        return f"{where}{error.strerror or error}{f'. {remedy}' if remedy else ''}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Terminal output: one progress bar, one text table, notes, durations and plurals."""
+"""Terminal output: one progress bar, one text table, notes, durations, sizes and plurals."""
 
 from __future__ import annotations
 
@@ -103,11 +103,19 @@ def text_table(rows: Sequence[Sequence[str]], *, numbers_from: int = 1) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration: ``40 s``, ``12 min``, ``3 h 05 min``."""
+    """Format a duration: ``40 s``, ``12 min``, ``3 h 05 min``, ``1,200 h``."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+    if minutes < 90:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60:02d} min" if hours < 1000 else f"{hours:,} h"
+
+
+def file_size(number: float) -> str:
+    """Format a number of bytes: ``40 kB``, ``2.5 MB``."""
+    return f"{number / 1e3:.0f} kB" if number < 1e6 else f"{number / 1e6:.1f} MB"
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

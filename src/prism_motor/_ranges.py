@@ -58,7 +58,8 @@ class Length:
     """The most."""
 
     def __str__(self) -> str:
-        return f"{self.low} to {self.high} values"
+        fewest = "" if self.low == self.high else f"{self.low} to "
+        return f"{fewest}{self.high} {'value' if self.high == 1 else 'values'}"
 
 
 @dataclass(frozen=True)
@@ -250,4 +251,4 @@ def _plain(hint: Any) -> Any:
 
 def _number(value: float) -> str:
     short = f"{value:g}".replace("e+0", "e").replace("e-0", "e-")
-    return short if float(short) == value and "e" in short else str(value)
+    return short if float(short) == value else str(value)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from prism_motor._checks import InputError, check_choice, show
-from prism_motor._devices import RANDOM_TENSORS, choose_device
+from prism_motor._devices import RANDOM_TENSORS, choose_device, resolve_device
 from prism_motor._plugins import load_plugins
 from prism_motor._registry import Registry
 from prism_motor.arms import REFERENCE
@@ -81,6 +81,9 @@ class Domain(ABC):
     """The default preset."""
     preset_flags: ClassVar[Mapping[str, Sequence[str]]] = {}
     """Flags of ``prism train`` that choose among presets, with their values."""
+    leading: ClassVar[tuple[str, ...]] = ()
+    """Settings, by dotted key, that decide what others are by default: flags of ``prism train``
+    which are read first, and which :meth:`make_config` takes as overrides."""
     short_flags: ClassVar[Mapping[str, str]] = {}
     """Short names of flags of ``prism train``."""
     renamed_flags: ClassVar[Mapping[str, str]] = {}
@@ -173,9 +176,15 @@ class Domain(ABC):
         chosen = replace(start, preset=preset, arm=name or arm, seed=seed)
         return apply_overrides(chosen, overrides or {})
 
-    def flags(self, preset: str, arm: str) -> Any:
-        """Return the settings whose fields are the flags of ``prism train``."""
-        return self.make_config(preset, arm)
+    def flags(self, preset: str, arm: str, leading: Mapping[str, str] | None = None) -> Any:
+        """Return the settings whose fields are the flags of ``prism train``.
+
+        Args:
+            preset: One of the presets.
+            arm: One of the arms.
+            leading: Values of the :attr:`leading` settings that were given.
+        """
+        return self.make_config(preset, arm, overrides=leading)
 
     def prepare(self, config: Any) -> Any:
         """Check settings before anything is written, and fill in what follows from the task."""
@@ -183,6 +192,10 @@ class Domain(ABC):
 
     def check_ready(self, config: Any) -> None:  # noqa: B027  # most need nothing
         """Raise if this machine lacks something that a run needs, quickly and before any work."""
+
+    def check_device(self, config: Any) -> None:
+        """Raise if this machine cannot compute a run where its settings say."""
+        resolve_device(config.device)
 
     def planned(self, config: Any) -> Any:
         """Return settings without what :meth:`prepare` fills in, to compare plan and run."""
@@ -253,8 +266,13 @@ class Domain(ABC):
 
         return self.trainer(config, ALONE)
 
-    def reserved(self, trainer: Trainer) -> int:
-        """Return the bytes that a trainer will still fill."""
+    def reserved(self, config: Any, trainer: Trainer) -> int:
+        """Return the bytes that a run will fill beyond those that a measured trainer has.
+
+        Args:
+            config: The run.
+            trainer: The trainer of a :class:`Stretch` of it.
+        """
         return 0
 
     def video_listener(
@@ -391,6 +409,7 @@ DOMAINS: Registry[Domain] = Registry(
         "locomotion": "prism_motor.locomotion.domain:LOCOMOTION",
         "manipulation": "prism_motor.manipulation.domain:MANIPULATION",
         "tracking": "prism_motor.tracking.domain:TRACKING",
+        "gymnasium": "prism_motor.gymnasium_control.domain:GYMNASIUM",
     },
 )
 """Domains by name."""

@@ -30,6 +30,14 @@ class Stretch:
     """How many times the time of a measured update one of the run takes."""
     memory_scale: float = 1.0
     """How many times its memory the run needs."""
+    learning_scale: float = 1.0
+    """How many times as many gradient steps the run does in as much of the rest; the metrics of a
+    measured update name their share of its time, ``time/update``."""
+    network_scale: float = 1.0
+    """How many times as much the run's networks compute; the metrics name the shares of learning,
+    ``time/update``, and of acting, ``time/policy``."""
+    told: str = ""
+    """What is smaller than in the run, for people: ``256 of 4,096 environments``."""
 
 
 class Trainer(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from prism_motor._console import text_table
+from prism_motor._console import count, text_table
 from prism_motor.runs.configs import flatten, to_dict
 from prism_motor.statistics.claims import Measure
 from prism_motor.statistics.intervals import wilson
@@ -230,7 +230,7 @@ class ReportSpec:
 
     def extent(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
         """Summarise how much was evaluated."""
-        return f"{len(episodes)} episodes each"
+        return f"{count(len(episodes), 'episode')} each"
 
     def scope(self, protocol: Mapping[str, Any], episodes: Sequence[Mapping[str, Any]]) -> str:
         """Return what was evaluated; evaluations that differ in it are not comparable."""

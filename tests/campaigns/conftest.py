@@ -19,7 +19,7 @@ WALKING = {
     "overrides": {
         "envs": 8,
         "checkpoint_every": 2,
-        "ppo": {"steps": 6, "epochs": 1, "minibatches": 2},
+        "ppo": {"learning_rate": 1e-3, "steps": 6, "epochs": 1, "minibatches": 2},
         "task": {"terminations": {"duration": 0.5}},
         "actor": {"hidden": [16, 8]},
     },
@@ -90,7 +90,7 @@ def fake_demonstrations(work, **changes):
     (meta / "prism.json").write_text(json.dumps({"collection": found | changes}))
 
 
-def wait_for(what, seconds=300):
+def wait_for(what, seconds=900):
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it never happened"

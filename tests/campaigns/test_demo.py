@@ -1,11 +1,13 @@
 """The demo, small: it trains, evaluates, films, writes its page, and does nothing twice."""
 
+from inspect import signature
+
 import pytest
 
 from prism_motor.campaigns import demo
 from prism_motor.campaigns.demo import DemoConfig, run_demo
 from prism_motor.campaigns.demo_page import describe_command
-from prism_motor.cli import main
+from prism_motor.cli import main, showcase
 from prism_motor.locomotion.config import WalkingEvaluation
 from prism_motor.locomotion.video import VideoConfig
 from prism_motor.runs import ConfigError
@@ -27,7 +29,8 @@ def test_the_default_is_fair_and_of_the_laptop_preset():
     assert campaign.preset == "laptop"
     assert {arm.name for arm in campaign.arms} == {"mlp-matched", "prism"}
     assert not any(arm.overrides for arm in campaign.arms)
-    assert campaign.updates == 180  # the same for both
+    assert campaign.updates == 300  # the same for both
+    assert signature(showcase.demo).parameters["updates"].default == campaign.updates
     assert campaign.tuning is None
     assert any(video.command[2] for video in DemoConfig().videos)  # one turns
 

@@ -18,7 +18,6 @@ from prism_motor.campaigns.files import (
 from prism_motor.campaigns.ledger import RunState, read_state
 from prism_motor.campaigns.plan import Plan
 from prism_motor.campaigns.tuning import plan_tuning
-from prism_motor.locomotion.presets import PRESETS
 from prism_motor.nn import build_actor, count_parameters
 from prism_motor.runs import Run, to_dict
 
@@ -59,6 +58,8 @@ def test_the_library_can_be_planned_with_every_preset(name, tmp_path):
     made = find_campaign(name)[0]
     if made.kind == "manipulation":
         pytest.importorskip("metaworld", reason="Meta-World is not installed")
+    if made.kind == "gymnasium":
+        pytest.importorskip("gymnasium", reason="Gymnasium is not installed")
     if name == "contact":
         pytest.importorskip("libero", reason="LIBERO is not installed")
     assert made.name == name
@@ -70,7 +71,7 @@ def test_the_library_can_be_planned_with_every_preset(name, tmp_path):
         runs = work.reported({arm.name: None for arm in made.arms})
         assert len({run.path for run in [*tuning, *runs]}) == len(tuning) + len(runs)
         assert {run.config.preset for run in runs} == {preset}
-        if made.updates is None:
+        if made.updates is None and made.kind != "gymnasium":  # where the zoo says how many
             assert {run.config.updates for run in runs} == {made.domain.presets[preset].updates}
         if made.kind == "manipulation":
             prepared = not made.domain.presets[preset].demos
@@ -95,7 +96,6 @@ def test_every_prism_arm_of_table_one_has_a_control_of_its_size(tmp_path):
     }
     assert sizes["mlp-matched"] == pytest.approx(sizes["prism"], rel=1e-2)
     assert sizes["mlp-matched-residual"] == pytest.approx(sizes["prism-residual"], rel=1e-2)
-    assert PRESETS["laptop"].updates == 1000
 
 
 def test_when_crosses_its_three_factors(tmp_path):

@@ -59,8 +59,8 @@ def test_another_config_is_refused_by_key_and_left_alone(trained):
     changed = campaign(updates=5)
     with pytest.raises(CampaignError, match=r"mlp-1 .*updates is 4 there and 5 in the campaign"):
         Ledger(changed, trained)
-    changed = campaign(overrides={**campaign().overrides, "ppo.learning_rate": 0.1})
-    with pytest.raises(CampaignError, match=r"ppo.learning_rate is 0.001 there and 0.1"):
+    changed = campaign(overrides={**campaign().overrides, "ppo.gamma": 0.9})
+    with pytest.raises(CampaignError, match=r"ppo.gamma is 0.99 there and 0.9"):
         Ledger(changed, trained)
     assert (trained / "mlp-1" / "config.json").read_text() == before
 
@@ -119,6 +119,11 @@ def test_the_time_left_is_estimated_from_what_was_measured(trained):
     later = ledger.seconds_left(2, later=10) - ledger.seconds_left(2)  # by one process
     assert later > 0
     assert ledger.seconds_left(1, later=20) - seconds == pytest.approx(2 * later)
+    slow = ledger.seconds_left(1, startup=100.0) - seconds  # jobs to start: train, evaluate
+    states = [ledger.state(work) for work in ledger]
+    jobs = sum((not one.trained) + (one.evaluated < one.evaluations) for one in states)
+    assert slow == pytest.approx(100 * jobs)
+    assert jobs > 1
     assert Ledger(campaign(), trained / "none").seconds_left(1) is None
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from prism_motor._extras import missing_extra
 from prism_motor._processes import Stopped
 from prism_motor.campaigns.config import CampaignError, read_campaign
 from prism_motor.campaigns.files import find_campaign, report_campaign, write_record
@@ -18,6 +19,7 @@ from prism_motor.campaigns.runner import Runner
 from prism_motor.campaigns.status import describe_status
 from prism_motor.runs import Run, to_dict
 from prism_motor.runs.layout import CAMPAIGN, LOCK
+from prism_motor.sim import warp_engine
 
 from .conftest import (
     WALKING,
@@ -315,3 +317,14 @@ def test_arms_and_runs_that_diverge_are_reported_and_do_not_stop_the_others(tmp_
     outcome = Runner(made, tmp_path / "reported", jobs=2, poll=0.1).run()
     assert (outcome.done, outcome.total, outcome.bug) == (1, 2, False)
     assert "diverged after update 0; see" in outcome.failures["wild-1"]
+
+
+def test_an_engine_that_is_missing_here_is_said_once_before_any_job(tmp_path, monkeypatch):
+    def missing():
+        raise missing_extra("The gpu engine", "gpu", ImportError("no warp", name="warp"))
+
+    monkeypatch.setattr(warp_engine, "import_warp", missing)
+    made = campaign(overrides={**WALKING["overrides"], "engine": "gpu"})
+    with pytest.raises(CampaignError, match=r"mlp-1: The gpu engine.*prism-motor\[gpu\]"):
+        Runner(made, tmp_path / "no", jobs=1, place=LocalPlace()).run()
+    assert not (tmp_path / "no" / "logs").exists()

@@ -1,6 +1,7 @@
 """Slurm's place, with the executor of submitit that needs no Slurm."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -9,6 +10,8 @@ import pytest
 
 from prism_motor._checks import InputError
 from prism_motor.campaigns.config import CampaignError
+from prism_motor.campaigns.files import write_record
+from prism_motor.campaigns.locks import is_locked
 from prism_motor.campaigns.places.node import Order
 from prism_motor.campaigns.runner import Runner
 from prism_motor.runs import Run
@@ -73,6 +76,47 @@ def test_a_preempted_job_is_requeued_and_ends_with_the_same_weights(tmp_path):
     train(whole)
     assert_same_weights(run.path, whole.path)
     assert [row["update"] for row in Run.open(run.path).metrics()] == [*range(1, LONG + 1)]
+
+
+DRIVER = """
+import sys
+from prism_motor.campaigns.places.slurm import SlurmPlace
+from prism_motor.cli import main
+
+SlurmPlace.__init__.__kwdefaults__["cluster"] = "local"
+main(["campaign", "run", sys.argv[1], "--on", "slurm"])
+"""
+"""The command as users give it, with the executor that needs no Slurm."""
+
+
+@pytest.mark.slow
+def test_ctrl_c_cancels_jobs_which_save_and_the_command_goes_on(tmp_path):
+    changes = {
+        "updates": LONG,
+        "seeds": [1],
+        "arms": [{"name": "mlp"}],
+        "overrides": {**campaign().overrides, "checkpoint_every": 1000},
+    }
+    folder = tmp_path / "cut"
+    folder.mkdir()
+    write_record(campaign(**changes), folder)
+    (run,) = plan(folder, **changes)
+    words = [sys.executable, "-c", DRIVER, str(folder)]
+    driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    wait_for(lambda: have_begun([run], 15))
+    driver.send_signal(signal.SIGINT)
+    said, _ = driver.communicate(timeout=300)
+    assert driver.returncode == 130, said
+    assert f"Continue with: prism campaign run {folder} --on slurm" in said
+    wait_for(lambda: not is_locked(run.log))
+    cut = Run.open(run.path)
+    assert 15 <= cut.steps()[-1] < LONG
+    assert cut.steps()[-1] == cut.metrics()[-1]["update"]  # it saved on the way out
+    assert subprocess.run(words, stdout=subprocess.DEVNULL).returncode == 0
+    (whole,) = plan(tmp_path / "whole", **changes)
+    train(whole)
+    assert_same_weights(run.path, whole.path)
+    assert (run.path / "evaluations" / "nominal-101.json").exists()
 
 
 def preempt(job):

@@ -97,7 +97,8 @@ def test_a_mistake_of_the_user_is_one_message(raising, capsys, monkeypatch):
 def test_what_the_system_refuses_is_one_message_too(raising, capsys):
     raising(OSError(errno.ENOSPC, "No space left on device", "runs/one"))
     assert exit_code("info") == 2
-    assert capsys.readouterr().err == "prism: error: runs/one: No space left on device\n"
+    said = "runs/one: No space left on device. Free some space on the disk and try again."
+    assert capsys.readouterr().err == f"prism: error: {said}\n"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Flags from frozen dataclasses."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pytest
 
@@ -79,6 +80,36 @@ def test_an_unknown_flag_names_the_nearest_and_exits_with_2(capsys):
     with pytest.raises(SystemExit) as stopped:
         parse("--kind", "y")
     assert stopped.value.code == 2
+
+
+@dataclass(frozen=True)
+class Told:
+    """Where to go."""
+
+    command: tuple[float, float, float] | Literal["random"] = (0.5, 0.0, 0.0)
+    """Velocities."""
+    later: tuple[float, float] | Literal["never"] | None = None
+    """More of them."""
+
+
+@pytest.mark.parametrize("words", ["0.5 0", "0.5 0 x", "", "radnom", "random 1"])
+def test_numbers_or_a_word_are_asked_for_in_words(words, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        parse("--command", *words.split(), settings=Told())
+    assert stopped.value.code == 2
+    said = " ".join(capsys.readouterr().err.replace("│", "").split())
+    assert f"give 3 numbers, or random, not: {words or 'nothing'}" in said
+    assert "typing" not in said
+
+
+def test_numbers_or_a_word_are_read():
+    for words, changes in (
+        ("--command random", {"command": "random"}),
+        ("--command 1 2 -3e-1 --later never", {"command": [1, 2, -0.3], "later": "never"}),
+        ("--later 1 2", {"later": [1, 2]}),
+        ("", {}),
+    ):
+        assert parse(*words.split(), settings=Told())[1] == changes
 
 
 def test_docstrings_of_fields_include_those_of_bases():

@@ -60,7 +60,7 @@ def test_import_asks_for_the_rate_and_writes_nothing(tmp_path, capsys):
     assert said.err.startswith("prism: error: ")
     assert "Give --fps" in said.err
     assert not (tmp_path / "out").exists()
-    assert "from 5.0 to 1000.0" in fail(capsys, "import", file, "--fps", "0").err
+    assert "from 5 to 1000" in fail(capsys, "import", file, "--fps", "0").err
 
 
 def test_files_of_one_name_are_not_mixed_up(tmp_path, capsys):

@@ -157,3 +157,11 @@ def test_a_replay_that_does_not_diverge_says_so(tmp_path, capsys):
     run("locomotion", *TINY, "--updates", 1, "--out", "run")
     main(["replay", "run/checkpoints/00000001"])
     assert "did not diverge here" in capsys.readouterr().out
+
+
+def test_more_processes_than_cores_can_serve_are_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("prism_motor.cli.train.available_cores", lambda: 2)
+    said = error_of(capsys, "locomotion", "--processes", 64, "--envs", 64, "--out", "many")
+    assert "--processes 64 is too much for 2 cores" in said
+    assert "at most 8, best 2" in said
+    assert not (tmp_path / "many").exists()

@@ -32,7 +32,7 @@ def test_requests_to_other_machines_are_found(text):
 def test_links_are_no_requests():
     text = (
         '<a href="https://pypi.org/project/mjlab/">mjlab</a> <script src="assets/a.js"></script>'
-        '<link rel="canonical" href="https://example.com/"> <img src="pictures/walk.webp">'
+        '<link rel="canonical" href="https://example.com/"> <img src="pictures/track.webp">'
         '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
     )
     assert site.external_requests(text) == []

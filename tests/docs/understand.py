@@ -17,7 +17,12 @@ from prism_motor.cli import flags
 from prism_motor.domains import DOMAINS
 from prism_motor.runs import to_dict
 
-RUNS = {"locomotion": "laptop", "manipulation": "state", "tracking": "laptop"}
+RUNS = {
+    "locomotion": "laptop",
+    "manipulation": "state",
+    "tracking": "laptop",
+    "gymnasium": "laptop",
+}
 """Domains and presets of the runs that stand in for those that pages talk about."""
 
 
@@ -61,9 +66,8 @@ def stop_early():
     campaign.find_campaign_of = then_stop(campaign.find_campaign_of)
     load("prism_motor.train.estimate").measure = stop
     load("prism_motor.campaigns.estimate").estimate_campaign = stop
-    libero = load("prism_motor.cli.libero")
-    for name in ("prepare", "check"):
-        setattr(libero, name, instead_of(getattr(libero, name)))
+    known = load("prism_motor.cli.libero").SUBCOMMANDS
+    known.update({name: instead_of(function) for name, function in known.items()})
 
 
 def stand_in(path, domain):

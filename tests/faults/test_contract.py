@@ -152,6 +152,8 @@ def test_no_changed_contract_is_accepted(shipped, data):
 
 
 NULLABLE = ("range", "velocity_limit", "roll", "pitch", "height")
+OPTIONAL = ("strides",)
+"""Exports of policies that march in place have none; a file that lost them has another hash."""
 
 
 def refused(contract):
@@ -180,7 +182,7 @@ def test_every_field_refuses_what_it_can_never_be(shipped):
             value["unknown"] = 1
             assert refused(contract), path
             del value["unknown"]
-        if isinstance(owner, dict):
+        if isinstance(owner, dict) and key not in OPTIONAL:
             del owner[key]
             assert refused(contract), path
             owner[key] = value

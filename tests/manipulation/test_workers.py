@@ -86,7 +86,10 @@ def make_mistaken(when):
     [
         ("start", "give a run that was trained there"),
         ("episode", "give a run that was trained there"),
-        ("disk", "traces/1.npz: No space left on device"),
+        (
+            "disk",
+            "traces/1.npz: No space left on device. Free some space on the disk and try again.",
+        ),
     ],
 )
 def test_what_a_user_can_fix_stops_everything_with_its_own_message(when, said, capfd):

@@ -297,6 +297,10 @@ def test_wrong_input_is_explained():
         layer(torch.randn(2, 4))
     with pytest.raises(TypeError, match=r"int64.*x\.float\(\)"):
         layer(torch.ones(2, 5, dtype=torch.int64))
+    with pytest.raises(TypeError, match="must be a tensor, got list"):
+        layer([[0.0] * 5])
+    with pytest.raises(TypeError, match=r"must be an nn\.Linear, got Conv2d"):
+        PolynomialLayer.from_linear(nn.Conv2d(1, 1, 1))
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_seed_threads_and_bookkeeping_do_not_make_another_arm(tmp_path):
         ({"actor.degree": 3}, ["prism, degree 2", "prism, degree 3"]),
         (
             {"ppo.learning_rate": 5e-4},
-            ["prism, learning_rate 0.0005", "prism, learning_rate 0.001"],
+            ["prism, learning_rate 0.0005", "prism, learning_rate 0.0015"],
         ),
         ({"envs": 128}, ["prism, envs 128", "prism, envs 256"]),
     ],

@@ -155,8 +155,8 @@ def test_large_files_are_named_instead_of_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(attachments, "FILE_LIMIT", 2500)
     report = write_report(tmp_path)
     assert report.problems == (
-        "run/videos has 1 more, older videos.",
-        "run/videos/00000003.mp4 is not shown: 0.0 MB is too large.",
+        "run/videos has 1 older video, not shown.",
+        "run/videos/00000003.mp4 is not shown: 3 kB is too large.",
     )
     assert report.page.read_text().count("<video ") == 1
 

@@ -1,6 +1,8 @@
 """Training: both phases end with what they say, dumps replay, buffers resume and are pruned."""
 
+import gc
 import json
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -9,8 +11,9 @@ import torch
 from prism_motor.cli import main
 from prism_motor.domains import DOMAINS
 from prism_motor.runs import CheckpointError, Run, RunError
+from prism_motor.tracking import trainer as tracking_trainer
 from prism_motor.train import session
-from prism_motor.train.distributed import Rank
+from prism_motor.train.distributed import ALONE, Rank
 from prism_motor.train.finite import NonFiniteTrainingError
 from tests.train.cases import CASES, assert_same_run
 
@@ -72,6 +75,33 @@ def test_a_dump_of_either_phase_replays_to_the_same_message(tmp_path, capsys, at
     session.train(*session.resume(run.path))
     with pytest.raises(NonFiniteTrainingError, match=said):
         session.replay(dump)
+
+
+def make_trainer():
+    config = DOMAINS["tracking"].prepare(CASE.make())
+    return DOMAINS["tracking"].trainer(config, ALONE)
+
+
+def test_a_state_has_one_copy_of_the_networks(monkeypatch):
+    trainer = make_trainer()
+    copies, plain = trainer.learner.state()
+    monkeypatch.setattr(trainer.learner, "state", lambda: (dict(copies), plain))
+    held, _ = trainer._live_state()
+    assert all(held[name] is value for name, value in copies.items())
+
+
+def test_what_an_update_could_put_back_is_gone_after_it(monkeypatch):
+    trainer, made = make_trainer(), []
+    original = tracking_trainer._Before.__init__
+
+    def remember(before, owner):
+        original(before, owner)
+        made.append(weakref.ref(before))
+
+    monkeypatch.setattr(tracking_trainer._Before, "__init__", remember)
+    trainer.update()
+    gc.collect()
+    assert [before() for before in made] == [None]
 
 
 def test_files_of_the_buffer_are_written_once_and_pruned(tmp_path):

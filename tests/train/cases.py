@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,29 @@ def evaluate_power(**changes: Any) -> Any:
     return EvaluationConfig(**{"episodes": 2, **changes})
 
 
+def make_control(arm: str = "prism", algorithm: str = "ppo", **changes: Any) -> Any:
+    """Six updates of Stable-Baselines3 on a hopper, whose replay buffer wraps around."""
+    pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
+    from prism_motor.domains import DOMAINS
+
+    config = DOMAINS["gymnasium"].make_config(
+        "tiny", arm, seed=3, overrides={"algorithm": algorithm}
+    )
+    return DOMAINS["gymnasium"].prepare(replace(config, **changes))
+
+
+def evaluate_control(**changes: Any) -> Any:
+    """Two episodes."""
+    from prism_motor.gymnasium_control.config import ControlEvaluation
+
+    return ControlEvaluation(**{"seeds": (101,), "episodes": 2, **changes})
+
+
+def poison_control(trainer: Any) -> None:
+    """Let the simulation diverge."""
+    trainer.envs[0].unwrapped.data.qvel[2] = float("nan")
+
+
 CASES = {
     "locomotion": Case(
         name="locomotion",
@@ -178,6 +202,24 @@ CASES = {
         poison=poison_walking,
         culprit="environment 5",
         patch=patch_tracking,
+    ),
+    "gymnasium": Case(
+        name="gymnasium",
+        make=make_control,
+        evaluation=evaluate_control,
+        conditions=("nominal",),
+        poison=poison_control,
+        culprit="the physics of environment 0 diverged",
+        patch=lambda patch: make_control() and None,
+    ),
+    "gymnasium-sac": Case(
+        name="gymnasium",
+        make=partial(make_control, algorithm="sac"),
+        evaluation=evaluate_control,
+        conditions=("nominal",),
+        poison=poison_control,
+        culprit="the physics of environment 0 diverged",
+        patch=lambda patch: make_control() and None,
     ),
     "power": Case(
         name="power",

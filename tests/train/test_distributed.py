@@ -17,9 +17,10 @@ from prism_motor._checks import BugError, InputError, PrismError
 from prism_motor._processes import Stopped
 from prism_motor.domains import DOMAINS
 from prism_motor.runs import Run, RunError
+from prism_motor.sim.batch import RobotBatch
 from prism_motor.train import distributed, session
 from prism_motor.train.distributed import ALONE, Rank
-from tests.train.cases import assert_same_run
+from tests.train.cases import CASES, assert_same_run
 
 PRISM = (sys.executable, "-m", "prism_motor.cli")
 TINY = (
@@ -97,6 +98,33 @@ def test_ctrl_c_saves_once_for_all_exits_with_130_and_the_run_resumes_exactly(tm
     assert run.metrics()[-1]["samples"] == (step + 2) * 8 * 6
 
 
+def join_and_leave(text):
+    """Leave the group at once in process 0, while the other one arrives late."""
+    rank = distributed.current_rank()
+    time.sleep(2 * rank.index)
+    distributed.connect(rank)
+    distributed.disconnect()
+    print(text, rank.index, flush=True)
+
+
+def test_the_first_process_may_leave_at_once_and_gloo_greets_nobody(capfd):
+    distributed.launch(2, join_and_leave, "here is")
+    assert sorted(capfd.readouterr().out.splitlines()) == ["here is 0", "here is 1"]
+
+
+@pytest.mark.slow
+def test_a_finished_run_says_so_once(tmp_path):
+    path = tmp_path / "run"
+    assert prism(*TINY, "--updates", 1, "--out", path).returncode == 0
+    words = ("train", "--resume", path, "--processes", 2)
+    assert prism(*words, "--updates", 2).returncode == 0
+    again = prism(*words)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines() == [
+        f"{path} already has 2 updates; use a larger --updates to continue."
+    ]
+
+
 @pytest.mark.slow
 def test_a_mistake_that_every_process_finds_is_one_message(tmp_path):
     uneven = prism(*TINY, "--envs", 9, "--out", tmp_path / "run")
@@ -126,7 +154,7 @@ def fail(kind, when):
     ("kind", "raised", "said"),
     [
         ("mistake", PrismError, "^nine cannot be halved$"),
-        ("disk", PrismError, "^runs/one: No space left on device$"),
+        ("disk", PrismError, r"^runs/one: No space left on device\. Free some space"),
         ("bug", BugError, r"^Traceback(.|\n)*bolts everywhere"),
         ("killed", PrismError, "^Process 1 of 2 ended with SIGKILL"),
         ("stop", Stopped, "15"),
@@ -141,7 +169,7 @@ def test_what_goes_wrong_first_in_any_process_is_what_is_said(kind, raised, said
 
 @pytest.mark.slow
 def test_processes_that_never_notice_are_ended(monkeypatch):
-    monkeypatch.setattr(distributed, "_PATIENCE", {"mistake": 1.0})
+    monkeypatch.setattr(distributed, "_PATIENCE", {"": 1.0})
     began = time.monotonic()
     with pytest.raises(PrismError, match="nine cannot be halved"):
         distributed.launch(2, fail, "mistake", 600.0)
@@ -206,6 +234,32 @@ def test_a_bug_in_one_process_is_a_bug_with_its_traceback(tmp_path):
     assert broken.stderr.count("RuntimeError: bolts everywhere") == 1
     assert "this is a bug in prism" in broken.stderr
     assert "prism info" in broken.stderr
+
+
+def test_a_process_joins_the_others_with_its_engine_made_and_the_folder_as_it_was(
+    tmp_path, monkeypatch
+):
+    events = []
+    make = RobotBatch.__init__
+    monkeypatch.setattr(
+        RobotBatch, "__init__", lambda *args, **how: events.append("engine") or make(*args, **how)
+    )
+
+    def join(*_args, **_how):
+        steps = Run.open(path).steps() if path.exists() else []
+        events.append(f"group, {len(steps)} checkpoints")
+
+    monkeypatch.setattr(torch.distributed, "init_process_group", join)
+    path, config = tmp_path / "run", CASES["locomotion"].make()
+    run, _ = session.start(config, path, Rank(0, 2))
+    run.close()
+    assert events == ["engine", "group, 0 checkpoints"]
+    run, _ = session.resume(path, rank=Rank(0, 2))
+    run.close()
+    assert events[2:] == ["engine", "group, 1 checkpoints"]
+    with pytest.raises(RunError, match="is not empty"):  # without waiting for the first process
+        session.start(config, path, Rank(1, 2))
+    assert len(events) == 4
 
 
 @pytest.mark.parametrize(("cuda", "backend"), [(True, "cpu:gloo,cuda:nccl"), (False, "gloo")])

@@ -6,7 +6,7 @@ Samples are matched: the same robots at the same control steps under every condi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -287,19 +287,27 @@ def _draw_panel(axis: Axes, embedding: Embedding, conditions: Sequence[str]) -> 
         spine.set_color("#bbbbbb")
 
 
+def embed_each(
+    subjects: Sequence[Subject], embed_one: Callable[[Subject], Embedding]
+) -> tuple[list[Embedding], list[str]]:
+    """Embed policies; return what was found, and why others are left out."""
+    found, left_out = [], []
+    for subject in subjects:
+        try:
+            found.append(embed_one(subject))
+        except NotComparableError as error:
+            left_out.append(f"{subject.path} is left out: {error}")
+    if not found:
+        raise InputError(" ".join(["None of the policies could be embedded.", *left_out]))
+    return found, left_out
+
+
 def _count(subjects: Sequence[Subject], config: EmbedConfig) -> int:
     return sum(count_work(subject, config) for subject in subjects)
 
 
 def _run(subjects: Sequence[Subject], config: EmbedConfig, report: Report) -> Finding:
-    found, left_out = [], []
-    for subject in subjects:
-        try:
-            found.append(embed(subject, config, report))
-        except NotComparableError as error:
-            left_out.append(f"{subject.path} is left out: {error}")
-    if not found:
-        raise InputError(" ".join(["None of the policies could be embedded.", *left_out]))
+    found, left_out = embed_each(subjects, lambda subject: embed(subject, config, report))
     return Finding(
         title="Do the features know about friction and payload?",
         caption=_caption(found, config),

@@ -58,8 +58,8 @@ VIDEOS_SHOWN = (
 )
 """Straight ahead, and a left turn."""
 
-_LATER = 65
-"""What comes after the trainings, in updates of one policy: two minutes, an update taking 1.7 s."""
+_LATER = 75
+"""What comes after the trainings, in updates of one policy, which take a second each."""
 
 _PRODUCTS = 6
 """Products shown per policy."""
@@ -71,7 +71,7 @@ _ROBOTS, _STEPS = 16, 64
 class DemoConfig(Checked, section="demo"):
     """Settings of the demo."""
 
-    updates: Count = 180
+    updates: Count = 300
     """Updates per arm: the first part of the ``laptop`` preset, in which they learn to walk."""
     evaluation: WalkingEvaluation = EVALUATION
     """How the policies are evaluated."""

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from prism_motor.campaigns.plan import Plan
 from prism_motor.campaigns.tuning import plan_tuning
-from prism_motor.train.estimate import CostEstimate, Rates, add, estimate_run, measure
+from prism_motor.train.estimate import (
+    CostEstimate,
+    Rates,
+    add,
+    estimate_run,
+    measure,
+    tell_scaled,
+)
 
 if TYPE_CHECKING:
     from prism_motor.campaigns.config import Campaign
@@ -26,7 +33,7 @@ def estimate_campaign(
         campaign: The campaign.
         folder: Its folder, which need not exist.
         seconds: Length of each measurement.
-        say: Called before each one.
+        say: Called before each one, and with what was scaled up.
     """
     plan = Plan(campaign, folder)
     stages = {
@@ -38,6 +45,8 @@ def estimate_campaign(
         if (run.variant, run.arm) not in rates:
             say(f"measuring {run.place.as_posix().rpartition('-')[0]} ...")
             rates[run.variant, run.arm] = measure(run.config, seconds)
+    if told := tell_scaled(run.config for run in stages["runs"]):
+        say(told)
     return {
         name: (len(runs), add([_estimate(run, rates[run.variant, run.arm]) for run in runs]))
         for name, runs in stages.items()
@@ -48,4 +57,5 @@ def estimate_campaign(
 def _estimate(run: PlannedRun, rates: Rates) -> CostEstimate:
     per_update = rates.time(run.config) / run.config.updates
     evaluations = run.evaluations * run.guess_evaluation(per_update)
-    return estimate_run(run.config, rates, evaluations)
+    # One process trains, and one does the evaluations of each protocol.
+    return estimate_run(run.config, rates, evaluations, jobs=1 + len(run.protocols))

@@ -165,7 +165,7 @@ class Ledger:
         state = self.state(work)
         return state.done or (work.setting is not None and state.diverged)
 
-    def seconds_left(self, jobs: int, later: float = 0.0) -> float | None:
+    def seconds_left(self, jobs: int, later: float = 0.0, startup: float = 0.0) -> float | None:
         """Estimate the remaining time with this many jobs; ``None`` before the first measurement.
 
         The time per update is that of the same arm and variant so far, else of the same arm, else
@@ -174,6 +174,7 @@ class Ledger:
         Args:
             jobs: How many run at a time.
             later: What else comes after them, in updates of one run.
+            startup: Seconds that a job takes besides its updates and evaluations.
         """
         # Measured so far: seconds per update in each group of runs, and seconds per evaluation.
         rates: dict[tuple[str, ...], list[float]] = {}
@@ -201,7 +202,8 @@ class Ledger:
             done = max(state.updates, min(live.get(work.path, 0), state.total))
             missing = state.evaluations - state.evaluated
             evaluation = median(evaluations) if evaluations else work.guess_evaluation(update)
-            left.append((state.total - done) * update + missing * evaluation)
+            starts = (not state.trained) + (missing > 0)  # training and evaluation, a job each
+            left.append((state.total - done) * update + missing * evaluation + starts * startup)
         updates = [rate for group in rates.values() for rate in group]
         return max(sum(left) / jobs, *left) + (later * mean(updates) if updates else 0.0)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import IO
 
 from prism_motor._checks import PrismError
@@ -133,6 +134,7 @@ class Runner:
         self.display = Display()
         self.running: list[Job] = []
         self.failed: dict[Path, str] = {}
+        self.startups: list[float] = []
         self.bug = False
         self.elsewhere: set[Path] = set()
         self.signals: list[int] = []
@@ -179,9 +181,10 @@ class Runner:
         first = {run.variant: run for run in reversed(left)}  # a suite is checked once
         for run in left:
             try:
-                devices = (run.config.device, *(one.device for one in run.protocols))
-                for device in () if self.place.remote else filter(None, devices):
-                    resolve_device(device)
+                if not self.place.remote:
+                    run.domain.check_device(run.config)
+                    for device in filter(None, (one.device for one in run.protocols)):
+                        resolve_device(device)
                 if first[run.variant] is run:
                     self.campaign.domain.check_ready(run.config)
             except PrismError as error:
@@ -254,11 +257,13 @@ class Runner:
         before = self.ledger.state(work)
         state = self.ledger.refresh(work)
         self.ledger.write()
-        took = duration(time.monotonic() - job.began)
+        seconds = time.monotonic() - job.began
+        took = duration(seconds)
         # One evaluation may follow another.
         further = job.step == "evaluate" and state.evaluated > before.evaluated
         if code == 0 and (state.step != job.step or further):
             verb = work.verb if job.step == "train" else job.step
+            self._note_startup(work, job.step, before.updates, seconds)
             self.display.event(f"{work.title}: {verb} done in {took}")
         elif self.place.remote and code == 128 + signal.SIGTERM:
             self.display.event(f"{work.title}: stopped by the cluster after {took}; starts again")
@@ -272,6 +277,12 @@ class Runner:
             self.display.event(
                 f"{work.title}: {job.step} {why} after {took}; {work.log} ends:\n{tail}"
             )
+
+    def _note_startup(self, work: PlannedWork, step: str, before: int, seconds: float) -> None:
+        """Note what a whole training took besides its updates: imports, compiling, saving."""
+        row = work.live_updates()
+        if step == "train" and not before and row is not None:
+            self.startups.append(max(0.0, seconds - row[1]))
 
     def _stop_children(self) -> None:
         """Let the children save and exit; a second Ctrl-C or a long wait kills them."""
@@ -296,7 +307,8 @@ class Runner:
         ]
         if self.elsewhere:
             parts.append(f"{count(len(self.elsewhere), 'job')} of an earlier runner")
-        left = self.ledger.seconds_left(self.slots, self.later)
+        startup = median(self.startups) if self.startups else 0.0
+        left = self.ledger.seconds_left(self.slots, self.later, startup)
         if left is not None:
             parts.append(f"about {duration(left)} left")
         return "  ".join(parts)

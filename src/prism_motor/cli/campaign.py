@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,7 +43,8 @@ class CampaignOptions(Checked, section="--"):
     untuned: bool = False
     """Leave the tuning out: every arm has the preset's settings, as in the paper."""
     out: Path | None = None
-    """The campaign's folder; default campaigns/NAME-PRESET, with -untuned if it is."""
+    """The campaign's folder; default: campaigns/NAME-PRESET, or campaigns/NAME-PRESET-untuned with
+    --untuned."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,11 @@ def campaign(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
 
     words = list(arguments)
     if not words or words[0].startswith("-"):
-        print(_USAGE.format(names=", ".join(library())))
+        names = textwrap.fill(", ".join(library()), 98, break_on_hyphens=False)
+        print(_USAGE.format(names=names))
         sys.exit(0 if words and words[0] in ("-h", "--help") else 2)
     name = words.pop(0)
-    kind, function = _COMMANDS[check_choice("command of prism campaign", name, _COMMANDS)]
+    kind, function = SUBCOMMANDS[check_choice("command of prism campaign", name, SUBCOMMANDS)]
     description = str(function.__doc__).partition("\n")[0]
     options = parse(kind, words, prog=f"prism campaign {name}", description=description)
     function(options, plugins)
@@ -168,7 +171,7 @@ def report(options: ReportOptions, plugins: Sequence[str] = ()) -> None:
     print(made.page)
 
 
-_COMMANDS = {
+SUBCOMMANDS = {
     "run": (RunOptions, run),
     "status": (StatusOptions, status),
     "report": (ReportOptions, report),

@@ -44,20 +44,24 @@ _TRY, _TRAIN, _EVALUATE, _LOOK, _ROBOT, _ABOUT = GROUPS = (
 )
 
 COMMANDS: dict[str, Command] = {
-    "demo": Command(_TRY, "Train PRISM and an MLP of equal size to walk.", "showcase:demo"),
+    "demo": Command(_TRY, "Train PRISM and an MLP of the same size to walk.", "showcase:demo"),
     "play": Command(_TRY, "Watch trained policies live in the browser.", "watch:play"),
     "video": Command(_TRY, "Record videos of a trained policy.", "video:video", raw=True),
     "train": Command(_TRAIN, "Train a policy.", "train:train", raw=True),
     "eval": Command(_EVALUATE, "Evaluate a trained policy.", "evaluate:evaluate", raw=True),
-    "campaign": Command(_TRAIN, "Do many runs from one file.", "campaign:campaign", raw=True),
-    "estimate": Command(_TRAIN, "Hours and memory of a run.", "estimate:estimate", raw=True),
+    "campaign": Command(
+        _TRAIN, "Run a whole comparison from one file.", "campaign:campaign", raw=True
+    ),
+    "estimate": Command(
+        _TRAIN, "Estimate the hours and memory of a run.", "estimate:estimate", raw=True
+    ),
     "report": Command(_EVALUATE, "Write a page about all runs in a folder.", "runs:report"),
     "archive": Command(_EVALUATE, "Copy runs without weights, to check results.", "runs:archive"),
     "verify": Command(_EVALUATE, "Check that runs are as they were written.", "runs:verify"),
     "replay": Command(_TRAIN, "Repeat an update that diverged.", "train:replay"),
     "export": Command(_ROBOT, "Export a policy for a robot or for LeRobot.", "runs:export"),
     "sim2sim": Command(_ROBOT, "Run an exported policy in MuJoCo.", "watch:sim2sim"),
-    "pilot": Command(_ROBOT, "Try policies on a robot, blinded.", "pilot:pilot", raw=True),
+    "pilot": Command(_ROBOT, "Try policies on a robot in blinded trials.", "pilot:pilot", raw=True),
     "record": Command(_ROBOT, "Record demonstrations of a scripted expert.", "demos:demos"),
     "teleop": Command(_ROBOT, "Record your own demonstrations in the browser.", "teleop:teleop"),
     "motions": Command(_ROBOT, "Import, make and show motion clips.", "motions:motions", raw=True),
@@ -66,7 +70,7 @@ COMMANDS: dict[str, Command] = {
     "physics": Command(_LOOK, "Learn physics from first-order signals.", "showcase:physics"),
     "lab": Command(_LOOK, "Find out on small problems when products pay.", "lab:lab", raw=True),
     "info": Command(_ABOUT, "Print versions and devices, for bug reports.", "about:info"),
-    "doctor": Command(_ABOUT, "Check the gpu engine on this machine.", "doctor:doctor"),
+    "doctor": Command(_ABOUT, "Check physics on a GPU on this machine.", "doctor:doctor"),
     "params": Command(_ABOUT, "Compare parameter counts with the paper's.", "about:params"),
 }
 """Subcommands by name."""
@@ -106,6 +110,6 @@ def describe() -> str:
         "",
         "prism COMMAND --help shows the options of a command; --plugin MODULE, with any command,",
         "loads your own module first; prism --version prints the version; prism",
-        "--tyro-print-completion bash (zsh, tcsh) prints a script that completes all this.",
+        "--tyro-print-completion bash (zsh, fish) prints a script that completes all this.",
     ]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Shell completion: ``prism --tyro-print-completion bash`` (or ``zsh``, ``tcsh``)."""
+"""Shell completion: ``prism --tyro-print-completion bash`` (or ``zsh``, ``fish``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Union, get_type_hints
 
 from prism_motor._checks import InputError, check_choice
 from prism_motor._registry import resolve
-from prism_motor.cli.commands import COMMANDS
+from prism_motor.cli.commands import COMMANDS, all_commands
 from prism_motor.cli.evaluate import EvalOptions
 from prism_motor.cli.flags import combine, with_ranges
 from prism_motor.cli.train import HIDDEN, TrainOptions
@@ -18,13 +18,16 @@ from prism_motor.domains import DOMAINS, Domain
 
 _WORDS = {"--tyro-print-completion": 2, "--tyro-write-completion": 3}
 """How many words a request for a script has."""
+_WITH_SUBCOMMANDS = ("campaign", "lab", "pilot", "motions", "libero")
+"""Commands whose first word is one of several, by the module they are in."""
 
 
 def complete(words: Sequence[str]) -> None:
     """Print or write a completion script for all of ``prism``.
 
     Most commands are completed directly. The flags of ``train``, ``eval`` and ``video`` depend on
-    what they are given; the script includes those of every domain, with its default preset.
+    what they are given; the script includes those of every domain, with its default preset. Of
+    commands that have their own, it includes these, and the flags of some.
 
     Args:
         words: ``--tyro-print-completion SHELL``, or ``--tyro-write-completion SHELL FILE``.
@@ -36,7 +39,7 @@ def complete(words: Sequence[str]) -> None:
             f"{words[0]} cannot be used like this: write --tyro-print-completion SHELL, or "
             "--tyro-write-completion SHELL FILE, and nothing else."
         )
-    check_choice("shell", words[1], ("bash", "zsh", "tcsh", "fish"))
+    check_choice("shell", words[1], ("bash", "zsh", "fish"))
     commands: dict[str, Callable[..., Any]] = {
         name: with_ranges(resolve(f"prism_motor.cli.{command.place}"))
         for name, command in COMMANDS.items()
@@ -49,6 +52,10 @@ def complete(words: Sequence[str]) -> None:
         "video": (FilmOptions, [domain.film for domain in domains.values() if domain.film]),
     }
     commands |= {name: _of_a_run(name, *kinds) for name, kinds in of_runs.items()}
+    commands |= {name: _with_subcommands(name) for name in _WITH_SUBCOMMANDS}
+    commands |= {
+        name: _named(entry.help) for name, entry in all_commands().items() if name not in commands
+    }
     tyro.extras.subcommand_cli_from_dict(
         commands, prog="prism", args=list(words), config=(tyro.conf.OmitSubcommandPrefixes,)
     )
@@ -71,6 +78,38 @@ def _train(domains: Mapping[str, Domain]) -> Callable[..., Any]:
 
     train.__annotations__ = {"domain": Union[tuple(options)], "return": None}  # noqa: UP007
     return train
+
+
+def _with_subcommands(name: str) -> Callable[..., Any]:
+    """Return a function that takes the name of a subcommand, and its flags if they are known."""
+    import tyro
+
+    try:
+        found = resolve(f"prism_motor.cli.{name}:SUBCOMMANDS")
+    except ImportError:  # of an extra that is not installed
+        return _named(COMMANDS[name].help)
+    kinds = [
+        Annotated[
+            entry[0] if isinstance(entry, tuple) else dataclasses.make_dataclass(one, []),
+            tyro.conf.subcommand(one),
+        ]
+        for one, entry in found.items()
+    ]
+
+    def command(chosen: Any) -> None: ...
+
+    command.__doc__ = COMMANDS[name].help
+    command.__annotations__ = {"chosen": Union[tuple(kinds)], "return": None}  # noqa: UP007
+    return command
+
+
+def _named(help_text: str) -> Callable[..., Any]:
+    """Return a function without arguments, of which the name is completed."""
+
+    def command() -> None: ...
+
+    command.__doc__ = help_text
+    return command
 
 
 def _of_a_run(name: str, options: type[Any], settings: Sequence[type[Any]]) -> Callable[..., Any]:

@@ -29,7 +29,7 @@ def demos(
 
     Args:
         config: What to record.
-        out: Folder of the dataset; default demos/SUITE-TASK.
+        out: Folder of the dataset; default: demos/SUITE-TASK.
         workers: Number of processes that record; 0: this one.
     """
     from prism_motor._console import Progress

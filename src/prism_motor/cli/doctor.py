@@ -16,7 +16,7 @@ def doctor(device: Device = "auto", envs: Annotated[int, between(0, 1_000_000)] 
     Exits with status 1 if something is not as promised.
 
     Args:
-        device: Where the engine computes: cpu, cuda, cuda:1 or auto.
+        device: Where the engine computes.
         envs: Robots whose speed is measured; 0: 4096 on cuda, 256 on the cpu.
     """
     from prism_motor.locomotion.doctor import examine

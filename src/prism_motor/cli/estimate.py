@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ _USAGE = """usage: prism estimate DOMAIN [OPTIONS OF prism train] [--seconds N]
 
 Trains for about N seconds (10) without writing anything, for a campaign once per arm and variant,
 and prints samples, physics steps, memory, core-hours and GPU-hours of the whole.
-Domains: {domains}. A campaign is a TOML file, a folder, or the name of one shipped with prism."""
+Domains: {domains}. A campaign is a TOML file, a folder, or the name of one shipped with prism;
+one that is called like a domain is named with its preset: tracking-laptop."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +62,27 @@ def _read_length(given: Sequence[str]) -> float:
 
 def _estimate_run(words: list[str], plugins: Sequence[str], seconds: float) -> None:
     from prism_motor.cli.train import read_settings
-    from prism_motor.train.estimate import estimate_run, measure
+    from prism_motor.train.estimate import estimate_run, measure, tell_scaled
 
     domain, options, config = read_settings(words, plugins)
     processes = options.processes
-    found = estimate_run(config, measure(config, seconds, processes), processes=processes)
+    rates = measure(config, seconds, processes)
+    found = estimate_run(config, rates, processes=processes)
     team = "" if processes == 1 else f"{processes} processes x "
     print(
         f"{config.arm} on {domain.task_name(config)}, preset {config.preset}: "
         f"{count(config.updates, 'update')}, {team}{count(config.threads, 'thread')}, "
         f"{config.device}\n"
     )
-    print(text_table([["the whole run", ""], *map(list, found.numbers().items())]))
-    print(f"\nAbout {duration(found.seconds)} on this machine, by its speed just now.")
+    numbers = {name: text for name, text in found.numbers().items() if "evaluations" not in name}
+    print(text_table([["the whole run", ""], *map(list, numbers.items())]))
+    print(
+        f"\nAbout {duration(found.seconds)} on this machine, by its speed just now, "
+        f"{duration(rates.start)} of them before the first update."
+    )
+    if told := tell_scaled([domain.share(config, processes)]):
+        print(told)
+    _warn_of_memory(processes * found.memory)
 
 
 def _estimate_campaign(words: list[str], plugins: Sequence[str], seconds: float) -> None:
@@ -81,7 +91,10 @@ def _estimate_campaign(words: list[str], plugins: Sequence[str], seconds: float)
     from prism_motor.cli.flags import parse
     from prism_motor.train.estimate import add
 
-    options = parse(CampaignOptions, words, prog="prism estimate", description="Estimate.")
+    options = parse(
+        CampaignOptions, words, prog="prism estimate CAMPAIGN",
+        description="Estimate the hours and memory of a campaign; --seconds N: train N for each.",
+    )  # fmt: skip
     campaign, folder = find_campaign_of(options, plugins)
     stages = estimate_campaign(campaign, folder, seconds, lambda text: print(text, flush=True))
     whole = add([found for _, found in stages.values()])
@@ -100,5 +113,16 @@ def _estimate_campaign(words: list[str], plugins: Sequence[str], seconds: float)
         f"\nAbout {duration(whole.seconds / cores)} on this machine with {count(cores, 'job')} "
         "at a time, by its speed just now; evaluations are guessed."
     )
+    _warn_of_memory(cores * whole.memory, f" with {count(cores, 'job')} at a time; give --jobs")
     if campaign.domain.preparation is not None:
         print("Preparations, such as demonstrations to record, are not included.")
+
+
+def _warn_of_memory(needed: float, how: str = "") -> None:
+    """Say if this machine has less memory than needed, where the system tells how much it has."""
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return
+    if needed > there:
+        print(f"This machine has {there / 1e9:.0f} GB of memory and needs {needed / 1e9:.0f}{how}.")

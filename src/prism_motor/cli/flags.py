@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import re
 import textwrap
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from prism_motor._checks import InputError
@@ -64,6 +66,7 @@ def with_ranges(function: Callable[..., Any]) -> Callable[..., Any]:
         one.replace(annotation=shown.get(one.name, one.annotation))
         for one in signature.parameters.values()
     ]
+    checked.__doc__ = _in_lines(plain_text(function.__doc__ or ""))
     del checked.__wrapped__  # type: ignore[attr-defined]  # whose annotations would be read
     checked.__annotations__ = shown
     checked.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -172,28 +175,106 @@ def _restore(kind: type[T], mirrored: Any) -> T:
 
 
 def _explain(hint: Any, doc: str | None = None) -> Any:
-    """Return an annotation for tyro: the help is the given one and shows the range."""
+    """Return an annotation for tyro: the help is the given one and shows range and default."""
     import tyro
 
     allowed = describe_range(hint)
-    if not allowed:
-        return hint if doc is None else Annotated[hint, tyro.conf.arg(help=doc)]
-
-    if doc and _is_group(hint):
-        return Annotated[hint, tyro.conf.arg(help=f"{doc} (each {allowed})")]
+    if dataclasses.is_dataclass(hint) or (_is_group(hint) and not doc):
+        return hint if doc is None else Annotated[hint, tyro.conf.arg(help=plain_text(doc))]
+    if _is_group(hint):
+        limits = f" (each {allowed})" if allowed else ""
+        return Annotated[hint, tyro.conf.arg(help=plain_text(doc or "") + limits)]
 
     def behaviour(default: str) -> str:
-        return f"({allowed}; default: {default})"
+        # What an empty default stands for is said by the help itself.
+        told = "" if default in ("None", "", "''") else f"default: {default}"
+        parts = [part for part in (allowed, told) if part]
+        return f"({'; '.join(parts)})" if parts else ""
 
-    return Annotated[hint, tyro.conf.arg(help=doc, help_behavior_hint=behaviour)]
+    shown = tyro.conf.arg(
+        help=None if doc is None else plain_text(doc),
+        help_behavior_hint=behaviour,
+        metavar=_metavar(hint),
+    )
+    spec = _numbers_or_words(hint)
+    return Annotated[(hint, shown) if spec is None else (hint, shown, spec)]  # type: ignore[misc]
+
+
+def _numbers_or_words(hint: Any) -> Any:
+    """Return how to read several numbers or a word, whose errors tyro would say in types."""
+    import tyro
+
+    kinds = [_unmarked(kind) for kind in typing.get_args(_unmarked(hint))]
+    numbers = [kind for kind in kinds if typing.get_origin(kind) is tuple]
+    words = [
+        w for kind in kinds if typing.get_origin(kind) is typing.Literal for w in kind.__args__
+    ]
+    if len(numbers) != 1 or not words or set(typing.get_args(numbers[0])) != {float}:
+        return None
+    size = len(typing.get_args(numbers[0]))
+
+    def read(given: list[str]) -> tuple[float, ...] | str:
+        if len(given) == 1 and given[0] in words:
+            return given[0]
+        try:
+            values = tuple(map(float, given))
+        except ValueError:
+            values = ()
+        if len(values) != size:
+            allowed = f"{size} numbers, or {' or '.join(words)}"
+            raise ValueError(f"give {allowed}, not: {' '.join(given) or 'nothing'}")
+        return values
+
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs="*",
+        metavar=f"{{{' '.join(['FLOAT'] * size)}}}|{{{','.join(words)}}}",
+        instance_from_str=read,
+        is_instance=lambda value: value is None or isinstance(value, tuple | list | str),
+        str_from_instance=lambda value: (
+            [str(value)] if value is None or isinstance(value, str) else list(map(str, value))
+        ),
+    )
+
+
+def _metavar(hint: Any) -> str | None:
+    """Return the name of an optional value or of a list, without None, in one pair of brackets."""
+    plain = _unmarked(hint)
+    kinds = [_unmarked(kind) for kind in typing.get_args(plain)]
+    if typing.get_origin(plain) is tuple and kinds[1:] == [Ellipsis]:
+        name = _value_name(kinds[0])
+        return name and f"[{name} ...]"
+    if type(None) not in kinds or len(kinds) != 2:
+        return None
+    (kind,) = (one for one in kinds if one is not type(None))
+    return _metavar(kind) if typing.get_origin(kind) is tuple else _value_name(kind)
+
+
+def _value_name(kind: Any) -> str | None:
+    if typing.get_origin(kind) is typing.Literal:
+        return "{" + ",".join(map(str, typing.get_args(kind))) + "}"
+    return {Path: "PATH", str: "STR", int: "INT", float: "FLOAT"}.get(kind)
+
+
+def _unmarked(hint: Any) -> Any:
+    return typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
+
+
+def plain_text(text: str) -> str:
+    """Return a docstring for the terminal: without roles and quotes of its markup."""
+    return re.sub(r":\w+:`~?([^`]*)`", r"\1", text).replace("``", "")
 
 
 def _is_group(hint: Any) -> bool:
     """Return whether a value becomes several flags: a table, or a list of lists."""
-    plain = typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
+    plain = _unmarked(hint)
     return typing.get_origin(plain) is dict or (
         typing.get_origin(plain) is tuple and typing.get_origin(typing.get_args(plain)[0]) is tuple
     )
+
+
+def _in_lines(docstring: str) -> str:
+    """Return a docstring with one line per argument; tyro would keep its line breaks."""
+    return re.sub(r"\n {8,}(?=\S)", " ", inspect.cleandoc(docstring))
 
 
 @cache

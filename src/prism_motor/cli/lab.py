@@ -14,7 +14,7 @@ from prism_motor._console import text_table
 from prism_motor._ranges import Checked, Threads
 from prism_motor.cli.flags import parse, parse_together, take
 
-_USAGE = """usage: prism lab list                                 problems, arms and presets
+_USAGE = """usage: prism lab list                                   problems, arms and presets
        prism lab run FOLDER [--preset NAME] [OPTIONS]   do what is missing
        prism lab confirm FOLDER [OPTIONS]               once more with fresh seeds, once
        prism lab report FOLDER                          write its page
@@ -48,6 +48,8 @@ class LabReportOptions(Checked, section="--"):
 
     folder: Positional[Path]
     """The laboratory's folder; it may be unfinished."""
+    arms: tuple[str, ...] = ()
+    """Which arms map.png shows; default: all. The page has all of them."""
 
 
 def lab(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
@@ -61,8 +63,8 @@ def lab(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     if not words or words[0].startswith("-"):
         print(_USAGE)
         sys.exit(0 if words and words[0] in ("-h", "--help") else 2)
-    name = check_choice("command of prism lab", words.pop(0), _COMMANDS)
-    _COMMANDS[name](words, plugins)
+    name = check_choice("command of prism lab", words.pop(0), SUBCOMMANDS)
+    SUBCOMMANDS[name](words, plugins)
 
 
 def show(words: list[str], plugins: Sequence[str]) -> None:
@@ -121,9 +123,9 @@ def report(words: list[str], plugins: Sequence[str]) -> None:
     options = parse(
         LabReportOptions, words, prog="prism lab report", description=str(report.__doc__)
     )
-    made = report_lab(options.folder)
+    made = report_lab(options.folder, options.arms)
     print("\n".join(f"- {who}{what}" for who, what in made.findings))
     print(f"\nOpen {made.page} in a browser.")
 
 
-_COMMANDS = {"list": show, "run": run, "confirm": confirm, "report": report}
+SUBCOMMANDS = {"list": show, "run": run, "confirm": confirm, "report": report}

@@ -16,8 +16,7 @@ def libero(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     """
     import tyro
 
-    commands = {"prepare": prepare, "check": check}
-    tyro.extras.subcommand_cli_from_dict(commands, args=list(arguments), prog="prism libero")
+    tyro.extras.subcommand_cli_from_dict(SUBCOMMANDS, args=list(arguments), prog="prism libero")
 
 
 def prepare(assets: Path | None = None) -> None:
@@ -47,3 +46,6 @@ def check() -> None:
         print(f"LIBERO is not ready. Run: {COMMAND}", file=sys.stderr)
         sys.exit(2)
     print("LIBERO is ready.")
+
+
+SUBCOMMANDS = {"prepare": prepare, "check": check}

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from prism_motor.tracking.motions.clip import Clip
 
 _USAGE = """usage: prism motions list [MOTIONS]          show clips: length, soles, limits, licence
-       prism motions check FILES [OPTIONS]   say what is wrong in clips or in files to import
-       prism motions import FILES [OPTIONS]  make clips of CSV and NPZ files in other layouts
+       prism motions check FILES [OPTIONS]   say what is wrong with clips or files to import
+       prism motions import FILES [OPTIONS]  make clips from CSV and NPZ files in other layouts
        prism motions make [NAMES] [OPTIONS]  make our own motions
        prism motions show MOTION [OPTIONS]   draw a clip: a video or an image
 
@@ -45,8 +45,8 @@ def motions(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     if not words or words[0].startswith("-"):
         print(_USAGE)
         sys.exit(0 if words and words[0] in ("-h", "--help") else 2)
-    name = check_choice("command of prism motions", words.pop(0), _COMMANDS)
-    call(_COMMANDS[name], words, prog=f"prism motions {name}")
+    name = check_choice("command of prism motions", words.pop(0), SUBCOMMANDS)
+    call(SUBCOMMANDS[name], words, prog=f"prism motions {name}")
 
 
 def list_(motions: Positional[tuple[str, ...]] = ()) -> None:
@@ -62,7 +62,7 @@ def list_(motions: Positional[tuple[str, ...]] = ()) -> None:
 
 
 def check(motions: Positional[tuple[str, ...]], config: Annotated[ImportConfig, Flags]) -> None:
-    """Say what is wrong in clips or in files to import; exit code 2 if one cannot be imported.
+    """Say what is wrong with clips or files to import; exit code 2 if one cannot be imported.
 
     Args:
         motions: Files, folders, or names of clips that come with prism.
@@ -87,7 +87,7 @@ def import_(
     config: Annotated[ImportConfig, Flags],
     out: Path = Path("motions"),
 ) -> None:
-    """Make clips of CSV and NPZ files in other layouts; says what it repairs and what it refuses.
+    """Make clips from CSV and NPZ files in other layouts; says what it repairs and what it refuses.
 
     Args:
         motions: Files, or folders of them.
@@ -176,7 +176,7 @@ def show(
     print(f"{file}: {clip.name}, {clip.seconds:.1f} s")
 
 
-_COMMANDS = {"list": list_, "check": check, "import": import_, "make": make, "show": show}
+SUBCOMMANDS = {"list": list_, "check": check, "import": import_, "make": make, "show": show}
 
 
 def _files(given: Sequence[str], known: Sequence[str] = ()) -> list[str]:

@@ -62,7 +62,7 @@ class LabelOptions(Checked, section="--"):
     pilot: Positional[Path]
     """The pilot's folder."""
     by: str
-    """Who looks: somebody else than who labelled first."""
+    """Who looks: somebody other than the one who labelled first."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ def pilot(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     if not words or words[0].startswith("-"):
         print(_USAGE)
         sys.exit(0 if words and words[0] in ("-h", "--help") else 2)
-    name = check_choice("command of prism pilot", words.pop(0), _COMMANDS)
-    kind, function = _COMMANDS[name]
+    name = check_choice("command of prism pilot", words.pop(0), SUBCOMMANDS)
+    kind, function = SUBCOMMANDS[name]
     robot = [word for word in words if word.startswith(_ROBOT)] if name == "plan" else []
     if bare := [word for word in robot if "=" not in word]:
         raise InputError(f"Flags of a robot need an equals sign: {bare[0]}=VALUE.")
@@ -157,7 +157,7 @@ def report(options: PilotReportOptions, robot: Sequence[str], plugins: Sequence[
     print(made.page)
 
 
-_COMMANDS = {
+SUBCOMMANDS = {
     "plan": (PlanOptions, plan),
     "run": (PilotRunOptions, run),
     "label": (LabelOptions, label),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from prism_motor._console import count
+from prism_motor._console import count, file_size
 from prism_motor._ranges import Step
 
 
@@ -19,12 +19,12 @@ def export(
     """Export the policy of a run for use outside of prism.
 
     A walking or tracking policy becomes ONNX, with its contract, the robot's model and a runner; a
-    tracking policy with the latents of its clips and the map to make others. A handling policy
+    tracking policy with the latents of its clips and the map to make others. A manipulation policy
     becomes a LeRobot pretrained folder, for --policy.path of its commands.
 
     Args:
         run: The run folder, or the name of a policy shipped with prism.
-        out: Output folder; default: RUN/export, for handling RUN/pretrained. An existing export
+        out: Output folder; default: RUN/export, for manipulation RUN/pretrained. An existing export
             is replaced.
         checkpoint: Which checkpoint; default: the newest.
     """
@@ -50,14 +50,14 @@ def archive(folder: Positional[Path], out: Path) -> None:
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     for note in left_out:
         print(note)
-    print(f"{out}: {count(len(names), 'run')}, {size / 1e6:.1f} MB. Next: prism report {out}")
+    print(f"{out}: {count(len(names), 'run')}, {file_size(size)}. Next: prism report {out}")
 
 
 def verify(folder: Positional[Path]) -> None:
     """Check that the files of runs are as they were written, by the hashes stored with them.
 
-    Covered are settings, provenance, metrics up to the newest checkpoint, every checkpoint and
-    every evaluation. Runs of earlier versions have hashes of their checkpoints alone.
+    It covers settings, provenance, metrics up to the newest checkpoint, every checkpoint and
+    every evaluation. Runs of earlier versions have hashes of their checkpoints only.
 
     Args:
         folder: A run, the name of a policy shipped with prism, or a folder of runs.
@@ -115,6 +115,8 @@ def report(
             print(terminal_table(chapter.main))
         print("\n".join(f"- {subject}{finding}" for subject, finding in chapter.findings))
     if made.problems:
-        verb = "is missing or was" if len(made.problems) == 1 else "are missing or were"
-        print(f"\n{count(len(made.problems), 'thing')} {verb} left out; the page lists them.")
-    print(f"\n{made.page}  {made.page.stat().st_size / 1e6:.1f} MB\n{made.data}\n{made.markdown}")
+        one = len(made.problems) == 1
+        verb, them = ("is missing or was", "it") if one else ("are missing or were", "them")
+        print(f"\n{count(len(made.problems), 'thing')} {verb} left out; the page lists {them}.")
+    size = file_size(made.page.stat().st_size)
+    print(f"\n{made.page}  {size}\n{made.data}\n{made.markdown}")

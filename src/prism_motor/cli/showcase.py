@@ -10,14 +10,14 @@ from typing import Annotated
 from prism_motor._ranges import Count, between
 
 
-def demo(out: Path = Path("outputs/demo"), updates: Count = 180) -> None:
-    """Train PRISM and an MLP of equal size to walk, with videos (about 8 minutes).
+def demo(out: Path = Path("outputs/demo"), updates: Count = 300) -> None:
+    """Train PRISM and an MLP of the same size to walk, with videos (about 6 minutes).
 
     A second call continues where the first one stopped.
 
     Args:
         out: Folder for runs, videos and the page.
-        updates: Updates per policy, each about two seconds.
+        updates: Updates per policy, each about a second.
     """
     from prism_motor.campaigns.demo import DemoConfig, run_demo
     from prism_motor.report import terminal_table

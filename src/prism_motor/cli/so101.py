@@ -32,8 +32,8 @@ def so101(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
     if not words or words[0].startswith("-"):
         print(_USAGE)
         sys.exit(0 if words and words[0] in ("-h", "--help") else 2)
-    name = check_choice("command of prism so101", words.pop(0), _COMMANDS)
-    call(_COMMANDS[name], words, prog=f"prism so101 {name}")
+    name = check_choice("command of prism so101", words.pop(0), SUBCOMMANDS)
+    call(SUBCOMMANDS[name], words, prog=f"prism so101 {name}")
 
 
 def bus(
@@ -130,4 +130,4 @@ def _do(arms: EmulatedArms, word: str, rest: Sequence[str]) -> None:
         raise InputError(f"Type fault KIND:MOTOR:COUNT, with one of {', '.join(FAULTS)}.")
 
 
-_COMMANDS = {"bus": bus}
+SUBCOMMANDS = {"bus": bus}

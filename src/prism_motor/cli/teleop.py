@@ -36,7 +36,7 @@ def teleop(
         task: mouse-click-v0, press-key-v0 or push-cube-v0.
         servos: How stiff the servos are: soft (as measured on hardware) or stiff.
         placement: Where things are put: narrow (as in the pilot) or wide (only with soft servos).
-        episodes: How many episodes the dataset shall have.
+        episodes: How many episodes the dataset should have.
         image_size: Side of the images, pixels.
         seed: Seed of the placements.
         host: Address to listen on; the default is reachable only from this machine. Whoever can
@@ -62,7 +62,7 @@ def teleop(
     serve(make_show, host, port, seconds)
     session, kept = made[0].session, made[0].session.kept
     if session.recording:
-        print(f"The unfinished episode ({session.frames} frames) is dropped.")
+        print(f"The unfinished episode ({count(session.frames, 'frame')}) is dropped.")
     if not kept:
         print("No episode was kept.")
         return

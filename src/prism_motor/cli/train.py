@@ -48,7 +48,7 @@ class TrainOptions(Checked, section="--"):
     video_every: Count | None = None
     """Record a video every this many updates, as RUN/videos/UPDATE.mp4."""
     tracker: tuple[TrackerName, ...] | None = None
-    """Where metrics, settings, films and later evaluations are shown; default: tensorboard."""
+    """Where metrics, settings, videos and later evaluations are shown; default: tensorboard."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ResumeOptions(Checked, section="--"):
     video_every: Count | None = None
     """Record a video every this many updates, as RUN/videos/UPDATE.mp4."""
     tracker: tuple[TrackerName, ...] | None = None
-    """Where metrics, films and later evaluations are shown; default: where they were before."""
+    """Where metrics, videos and later evaluations are shown; default: where they were before."""
 
 
 def train(arguments: Sequence[str], plugins: Sequence[str] = ()) -> None:
@@ -118,9 +118,11 @@ def _from_preset(
     named = take(words, "--preset")
     preset = domain.preset_name(named[-1] if named else None, chosen)
     arm = domain.arm_name(peek(words, "--arm", "prism") or "")
+    leading = _take_leading(domain, words)
     processes = _number(peek(words, "--processes"))
     cores = max(1, available_cores() // max(processes, current_rank().world_size))
-    defaults = replace(domain.flags(preset, arm), arm=arm, threads=cores)
+    settings = domain.flags(preset, arm, leading) if leading else domain.flags(preset, arm)
+    defaults = replace(settings, arm=arm, threads=cores)
     options, changes = parse_together(
         TrainOptions,
         defaults,
@@ -132,17 +134,30 @@ def _from_preset(
     )
     changes.pop("arm", None)  # given by a former name
     seed = changes.pop("seed", defaults.seed)
-    changes = {"threads": cores, **changes}
+    changes = {"threads": cores, **leading, **changes}
     settings = domain.make_config(preset, arm, seed=seed, name=options.label, overrides=changes)
     return domain, options, replace(settings, plugins=tuple(plugins))
 
 
+def _take_leading(domain: Domain, words: list[str]) -> dict[str, str]:
+    """Remove the flags on which the defaults of others depend; return their settings."""
+    given = {key: take(words, _leading_flag(key)) for key in domain.leading}
+    return {key: values[-1] for key, values in given.items() if values}
+
+
+def _leading_flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
 def _preset_help(domain: Domain) -> str:
-    """Describe the flags that choose among presets."""
-    return "".join(
+    """Describe the flags that choose among presets, and those that come before others."""
+    chosen = [
         f" {flag} {'|'.join(values)} chooses among presets."
         for flag, values in domain.preset_flags.items()
-    )
+    ]
+    leading = [_leading_flag(key) for key in domain.leading]
+    told = f" The defaults depend on {' and '.join(leading)}." if leading else ""
+    return "".join([*chosen, told])
 
 
 def _from_file(
@@ -163,25 +178,32 @@ def _from_file(
     if named is not None and DOMAINS[named] is not domain:
         raise InputError(f"{file} is for {domain.name}, not for {named}.")
     defaults = domain.read_config(data, str(file))
+    words = _present_names(domain, words)
+    for key in _take_leading(domain, words):
+        raise _depends(key)
     options, changes = parse_together(
         TrainOptions,
         defaults,
-        _present_names(domain, words),
+        words,
         prog="prism train",
         description=f"Train a policy with the settings of {file}.",
         hidden=HIDDEN,
     )
     for key in ("preset", "arm"):
         if key in changes:
-            raise InputError(
-                f"--{key} cannot be changed with --config, whose other settings depend on it. "
-                "Remove --config; --label gives the arm another name."
-            )
+            raise _depends(key)
     settings = apply_overrides(defaults, changes)
     if options.label is not None:
         settings = replace(settings, arm=options.label)
     needed = tuple(dict.fromkeys((*settings.plugins, *plugins)))
     return domain, options, replace(settings, plugins=needed)
+
+
+def _depends(key: str) -> InputError:
+    return InputError(
+        f"{_leading_flag(key)} cannot be changed with --config, whose other settings depend on it. "
+        "Remove --config; --label gives the arm another name."
+    )
 
 
 def _resume(words: list[str], domain: Domain | None) -> None:
@@ -240,9 +262,12 @@ def _launch(
     domain: Domain, settings: Any, path: Path, options: TrainOptions | ResumeOptions
 ) -> None:
     """Check the options, then train in this process or in several."""
-    from prism_motor.runs import to_dict
+    from prism_motor.runs import Run, to_dict
     from prism_motor.train.distributed import current_rank, launch
 
+    _check_processes(options.processes)
+    if settings is not None:
+        Run.check_new(path)  # before other processes start, which takes a while
     if options.video_every is not None and current_rank().is_main:
         domain.check_videos()
     check_trackers(options.tracker or ())
@@ -254,6 +279,16 @@ def _launch(
         launch(options.processes, run_training, *work)
     else:
         run_training(*work)
+
+
+def _check_processes(processes: int) -> None:
+    """Raise if there are so many processes that they would only hinder each other."""
+    cores = available_cores()
+    if processes > 4 * cores:
+        raise InputError(
+            f"--processes {processes} is too much for {count(cores, 'core')}: the processes of a "
+            f"training wait for each other in every update. Give at most {4 * cores}, best {cores}."
+        )
 
 
 def run_training(
@@ -268,13 +303,12 @@ def run_training(
     from prism_motor._console import Progress
     from prism_motor.runs.layout import VIDEOS
     from prism_motor.train import session
-    from prism_motor.train.distributed import connect, current_rank, disconnect
+    from prism_motor.train.distributed import current_rank, disconnect
     from prism_motor.train.listeners import TrainingProgress
     from prism_motor.train.trackers import Trackers
 
     rank = current_rank()
     with ExitStack() as owned:
-        connect(rank)
         owned.callback(disconnect)
         if config is not None:
             domain = domain_of(config)
@@ -290,10 +324,8 @@ def run_training(
             return
         if trainer.updates >= total:
             finished = domain.finish(run)  # which may have been cut
-            done = (
-                f"{path} already has {count(total, 'update')}; use a larger --updates to continue."
-            )
-            print(f"{done} {finished}".rstrip())
+            done = f"{path} already has {count(trainer.updates, 'update')}"
+            print(f"{done}; use a larger --updates to continue. {finished}".rstrip())
             return
         team = f"{count(rank.world_size, 'process', 'processes')} x "
         print(f"{path}: {domain.summary(trainer)}, {team}{count(trainer.config.threads, 'thread')}")

@@ -41,7 +41,7 @@ class ManipulationDomain(Domain):
     """Robot arms that learn from demonstrations with LeRobot's Diffusion Policy or SmolVLA."""
 
     name = "manipulation"
-    title = "Handling"
+    title = "Manipulation"
     config = ManipulationConfig
     evaluation = HandlingEvaluation
     episode = HandlingEpisode
@@ -72,7 +72,9 @@ class ManipulationDomain(Domain):
             return preset_of(chosen["--backbone"], preset)
         return super().preset_name(preset, chosen)
 
-    def flags(self, preset: str, arm: str) -> ManipulationConfig:
+    def flags(
+        self, preset: str, arm: str, leading: Mapping[str, str] | None = None
+    ) -> ManipulationConfig:
         """Return the settings of a preset, with its seed."""
         return self.make_config(preset, arm, seed=PRESETS[preset].seed)
 

@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 
 from prism_motor._checks import InputError
-from prism_motor.domains import open_run, require_domain
 from prism_motor.manipulation.backbones import BACKBONES, Backbone
 from prism_motor.manipulation.config import ManipulationConfig
 from prism_motor.manipulation.data import tasks_of
 from prism_motor.manipulation.frozen import load_weights
-from prism_motor.runs import RunError
 from prism_motor.runs.atomic import atomic_folder
 from prism_motor.runs.checkpoints import select
+from prism_motor.train.loading import open_trained
 
 if TYPE_CHECKING:
     from prism_motor.manipulation.environment import Environment, HandlingActor
@@ -65,20 +64,12 @@ def load_policy(path: str | Path, step: int | None = None) -> HandlingPolicy:
         path: The run folder.
         step: Which checkpoint; the newest by default.
     """
-    require_domain(path, "manipulation", "this")
-    run, _, config = open_run(path)
-    checkpoint = run.load(step)
+    run = open_trained(path, "manipulation", step)
+    config, checkpoint = run.config, run.checkpoint
     backbone = BACKBONES[config.backbone]
     network = backbone.make_policy(config)
-    try:
+    with run.loading("policy"):
         load_weights(backbone, network, select(checkpoint.tensors, "policy."), checkpoint.state)
-    except RunError:
-        raise
-    except RuntimeError as error:
-        raise RunError(
-            f"The checkpoint {checkpoint.step} of {run.path} does not fit the policy that its "
-            f"config.json describes: {error}"
-        ) from error
     statistics: dict[str, dict[str, Tensor]] = {}
     for name, value in select(checkpoint.tensors, "statistics/").items():
         key, entry = name.split("/")

@@ -19,7 +19,7 @@ from prism_motor.manipulation.config import (
     PolicyNetwork,
 )
 from prism_motor.manipulation.smolvla.config import SmolVLANetworkConfig
-from prism_motor.runs.configs import ConfigError, apply_overrides, flatten
+from prism_motor.runs.configs import apply_overrides, flatten_overrides
 
 ARMS: dict[str, ConditionerConfig] = {
     "linear": ConditionerConfig(kind="linear"),
@@ -29,7 +29,7 @@ ARMS: dict[str, ConditionerConfig] = {
 }
 """Conditioner of the state by arm."""
 
-_NAMES = ("kind", "preset", "arm", "seed", "conditioner.kind", "conditioner.mlp_size")
+_OF_ARMS = ("conditioner.kind", "conditioner.mlp_size")
 
 
 @dataclass(frozen=True)
@@ -185,12 +185,7 @@ def make_config(
     """
     settings = PRESETS[preset]
     check_choice("arm", arm, ARMS)
-    changes = flatten(overrides or {})
-    for key in changes:
-        if key in _NAMES:
-            raise ConfigError(
-                f"{key} names the run and cannot be overridden; give it as an argument."
-            )
+    changes = flatten_overrides(overrides, _OF_ARMS)
     config = ManipulationConfig(
         preset=preset,
         arm=name or arm,

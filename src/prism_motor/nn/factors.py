@@ -63,6 +63,8 @@ class FactorLayer(nn.Module):
 
     def factors(self, x: Tensor) -> list[Tensor]:
         """Return the ``degree`` affine maps of ``x``: (..., in) -> degree x (..., out)."""
+        if not isinstance(x, Tensor):
+            raise InputTypeError(f"The input must be a tensor, got {type(x).__name__}.")
         if x.size(-1) != self.in_features:
             raise InputError(
                 f"Expected an input of shape (..., {self.in_features}), got {list(x.shape)}. "

@@ -40,7 +40,8 @@ class PolynomialLayer(FactorLayer):
         in_features: Size d of the input's last dimension.
         out_features: Number r of product features.
         degree: Highest polynomial degree K, at least 1.
-        gate_init: Initial value of every gate.
+        gate_init: Initial value of every gate: 0.01 as in the paper; 1 begins with products and
+            learns them better where the answer is known to be one.
         bias: Whether the factors have a constant term.
         bound: Safe mode for half precision. Each multiplier 1 + t becomes
             1 + bound * tanh(t / bound), so that |psi_K| <= (1 + bound)^(K-1) |psi_1| whatever the
@@ -105,6 +106,8 @@ class PolynomialLayer(FactorLayer):
 
             policy.state_proj = PolynomialLayer.from_linear(policy.state_proj)
         """
+        if not isinstance(linear, nn.Linear):
+            raise InputTypeError(f"linear must be an nn.Linear, got {type(linear).__name__}.")
         layer = cls(
             linear.in_features,
             linear.out_features,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prism_motor._console import count, file_size
 from prism_motor.report.tables import MISSING, Cell, Table
 from prism_motor.runs.boundary import Boundary
 from prism_motor.runs.layout import ANALYSIS, VIDEOS
@@ -83,7 +84,7 @@ class AttachmentBudget:
             size = file.stat().st_size
             if size > min(FILE_LIMIT, self.left):
                 why = "too large" if size > FILE_LIMIT else "more than the page has room for"
-                self.notes.append(f"{name} is not shown: {size / 1e6:.1f} MB is {why}.")
+                self.notes.append(f"{name} is not shown: {file_size(size)} is {why}.")
                 return None
             data = file.read_bytes()
         except OSError as error:
@@ -106,7 +107,9 @@ def find_videos(
         ]
         hidden = len(files) - VIDEOS_PER_RUN
         if hidden > 0:
-            budget.notes.append(f"{run.name}/{VIDEOS} has {hidden} more, older videos.")
+            budget.notes.append(
+                f"{run.name}/{VIDEOS} has {count(hidden, 'older video')}, not shown."
+            )
         for file in files[-VIDEOS_PER_RUN:]:
             video = budget.take(file, VIDEO_KINDS[file.suffix.lower()])
             if video is not None:

@@ -7,7 +7,7 @@ import difflib
 import math
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from prism_motor._checks import InputError, show
@@ -164,6 +164,24 @@ def flatten(tables: Mapping[str, Any]) -> dict[str, Any]:
                 raise ConfigError(f"{full} is given twice.")
             flat[full] = item
     return flat
+
+
+def flatten_overrides(
+    overrides: Mapping[str, Any] | None, fixed: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Flatten what differs from a preset; what names the run is no setting but an error.
+
+    Args:
+        overrides: Settings by dotted key, or nested tables of them.
+        fixed: Further keys that follow from the run's name.
+    """
+    changes = flatten(overrides or {})
+    for key in changes:
+        if key in ("kind", "preset", "arm", "seed", *fixed):
+            raise ConfigError(
+                f"{key} names the run and cannot be overridden; give it as an argument."
+            )
+    return changes
 
 
 def find_differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -105,7 +105,7 @@ def writable(run: str | Path, out: Path | None = None) -> Path:
     if out is not None:
         print(f"Writing to a copy of {run} in {folder}.")
     elif is_shipped(run):
-        print(f"{run} ships with prism; writing to its copy in {folder}.")
+        print(f"{folder.name} ships with prism; writing to its copy in {folder}.")
     return folder
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_motor._console import count
+from prism_motor._devices import resolve_device
 from prism_motor.domains import Domain
 from prism_motor.protocols import Evaluator, Key, Stretch, Trainer
 from prism_motor.runs import to_dict
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
     from prism_motor.tracking.policy import TrackingPolicy
     from prism_motor.tracking.task import TrackingTask
     from prism_motor.train.distributed import Rank
+
+
+_MEASURED_ROWS = 100
+"""Rows of the replay buffer in measurements; what it costs to draw from more is not noticeable."""
+
+_MEASURED_LAYERS = 1
+_MEASURED_EMBEDDING = 2
+"""Depth of networks in measurements. Those of the paper take 20 GB; a layer more is the same work
+once more, so that time and memory go with the number of weights."""
 
 
 class TrackingDomain(Domain):
@@ -61,9 +71,14 @@ class TrackingDomain(Domain):
     def upgrade(self, data: dict[str, Any]) -> dict[str, Any]:
         """Give runs of earlier versions the first version of the solver, which they had."""
         task = data.get("task", {})
-        return {**data, "task": {"solver": 1, **task}} if isinstance(task, dict) else data
+        # The overrides of a campaign have no seed: what they leave out is the preset's.
+        if "seed" not in data or not isinstance(task, dict):
+            return data
+        return {**data, "task": {"solver": 1, **task}}
 
-    def flags(self, preset: str, arm: str) -> TrackingConfig:
+    def flags(
+        self, preset: str, arm: str, leading: Mapping[str, str] | None = None
+    ) -> TrackingConfig:
         """Return the settings of a preset, with its seed."""
         return self.make_config(preset, arm, seed=PRESETS[preset].seed)
 
@@ -81,6 +96,10 @@ class TrackingDomain(Domain):
     def planned(self, config: TrackingConfig) -> TrackingConfig:
         """Return the settings without how far actions reach."""
         return replace(config, task=replace(config.task, units=()))
+
+    def check_device(self, config: TrackingConfig) -> None:
+        """Raise if the device or the engine is missing."""
+        resolve_engine(config.engine, resolve_device(config.device))
 
     def shorten(self, config: TrackingConfig, fraction: float) -> dict[str, Any]:
         """Shorten the warm start alike."""
@@ -124,25 +143,62 @@ class TrackingDomain(Domain):
         return samples, samples * config.task.substeps
 
     def stretches(self, config: TrackingConfig) -> list[Stretch]:
-        """Measure the warm start by an update without what precedes it, the rest by few sweeps."""
-        warm, learner = config.warm_start, config.learner
+        """Measure the warm start by an update without what precedes it, the rest by few sweeps.
+
+        Networks that are deeper than a laptop's are measured with fewer layers.
+        """
+        warm, learner, networks = config.warm_start, config.learner, config.networks
         sweeps = min(learner.sweeps, max(1, math.ceil(1 / learner.gradient_steps)))
+        few = replace(config.replay, rows=min(config.replay.rows, _MEASURED_ROWS))
+        flat = replace(
+            networks,
+            layers=min(networks.layers, _MEASURED_LAYERS),
+            critic_embedding=min(networks.critic_embedding, _MEASURED_EMBEDDING),
+            actor_embedding=min(networks.actor_embedding, _MEASURED_EMBEDDING),
+        )
+        actor, whole = _compare_weights(config, replace(config, networks=flat))
+        told = f"{count(flat.layers, 'layer')} of {networks.layers}" if flat != networks else ""
+        config = replace(config, replay=few, networks=flat)
         small = replace(
             config,
             warm_start=replace(warm, updates=0),
             anchor=replace(config.anchor, weight=0.0, final=0.0),
-            learner=replace(learner, sweeps=sweeps, warmup_steps=0, actor_delay=0),
+            learner=replace(
+                learner,
+                sweeps=sweeps,
+                gradient_steps=min(1.0, learner.gradient_steps),
+                warmup_steps=0,
+                actor_delay=0,
+            ),
             prioritise_every=0,
         )
-        rest = Stretch(small, config.updates - warm.updates, learner.sweeps / sweeps)
+        rest = Stretch(
+            small,
+            config.updates - warm.updates,
+            learner.sweeps / sweeps,
+            memory_scale=whole,
+            learning_scale=max(1.0, learner.gradient_steps),
+            network_scale=whole,
+            told=told,
+        )
         if not warm.updates:
             return [rest]
         begun = replace(warm, tumbling_steps=1, spreading_steps=1, cloning_steps=1)
-        return [Stretch(replace(config, warm_start=begun), warm.updates), rest]
+        small = replace(config, warm_start=begun)
+        first = Stretch(small, warm.updates, memory_scale=whole, network_scale=actor, told=told)
+        return [first, rest]
 
-    def reserved(self, trainer: Trainer) -> int:
-        """Return the size of the replay buffer, which fills in the course of training."""
-        return trainer.replay.bytes  # type: ignore[attr-defined]
+    def reserved(self, config: TrackingConfig, trainer: Trainer) -> int:
+        """Return the size of the replay buffer, of which a measured run has a few rows."""
+        from prism_motor.tracking.learning.replay import replay_bytes
+
+        if config.replay.place == "device" and not config.device.startswith("cpu"):
+            return 0
+        replay = trainer.replay  # type: ignore[attr-defined]
+        _, scale = _compare_weights(config, trainer.config)  # by which its rows count, too
+        return replay_bytes(config.replay.rows, config.envs, replay.sizes) - round(
+            scale * replay.bytes
+        )
 
     def finish(self, run: Run) -> str:
         """Keep some states, so that the policy can be prompted without its replay buffer."""
@@ -245,6 +301,20 @@ class TrackingDomain(Domain):
         if made.left_out:
             lines.append(f"Left out, beyond {MOST_FRAMES} frames: {', '.join(made.left_out)}")
         return lines
+
+
+def _compare_weights(config: TrackingConfig, other: TrackingConfig) -> tuple[float, float]:
+    """Return how many times the weights of another run's actor, and of all its networks, one has.
+
+    The other one differs in the depth of its networks, if at all.
+    """
+    if config.networks == other.networks:
+        return 1.0, 1.0
+    from prism_motor.tracking.learning.parts import count_weights
+
+    actor, whole = count_weights(config, config.task.layout)
+    other_actor, other_whole = count_weights(other, other.task.layout)
+    return actor / other_actor, whole / other_whole
 
 
 @lru_cache(maxsize=16)

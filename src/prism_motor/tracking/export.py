@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prism_motor._checks import InputError
 from prism_motor.export import export_onnx, runner
-from prism_motor.export.folder import check_target, copy_runner
+from prism_motor.export.folder import check_export, check_target, copy_runner
 from prism_motor.runs import Run, collect_provenance, to_dict
 from prism_motor.runs.atomic import atomic_folder, write_json, write_text
 from prism_motor.runs.checkpoints import hash_weights
@@ -99,10 +98,7 @@ def export_run(run: Path, out: Path | None = None, step: int | None = None) -> T
     )
     with atomic_folder(target) as temporary:
         _write(loaded, references, contract, temporary)
-        try:
-            runner.load_export(temporary)
-        except runner.RunnerError as error:
-            raise InputError(f"{run} cannot be exported for a robot. {error}") from error
+        check_export(run, temporary)
     return TrackingExport(target, references.names, left_out)
 
 

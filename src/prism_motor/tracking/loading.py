@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_motor.domains import open_run, require_domain
-from prism_motor.runs import RunError
 from prism_motor.runs.checkpoints import select
 from prism_motor.tracking.config import TrackingConfig
 from prism_motor.tracking.policy import TrackingPolicy
+from prism_motor.train.loading import open_trained
 
 
 @dataclass(frozen=True)
@@ -36,15 +35,9 @@ def load_policy(path: str | Path, step: int | None = None) -> LoadedPolicy:
         path: The run folder, or the name of a shipped policy.
         step: Which checkpoint; the newest by default.
     """
-    require_domain(path, "tracking", "this")
-    run, _, config = open_run(path)
-    checkpoint = run.load(step)
+    run = open_trained(path, "tracking", step)
+    config: TrackingConfig = run.config
     policy = TrackingPolicy(config.networks, config.task.layout)
-    try:
-        policy.load_state_dict(select(checkpoint.tensors, "policy."))
-    except RuntimeError as error:
-        raise RunError(
-            f"The checkpoint {checkpoint.step} of {run.path} does not fit the networks that its "
-            f"config.json describes: {error}"
-        ) from error
-    return LoadedPolicy(policy.eval(), config, checkpoint.step)
+    with run.loading("networks"):
+        policy.load_state_dict(select(run.checkpoint.tensors, "policy."))
+    return LoadedPolicy(policy.eval(), config, run.checkpoint.step)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from prism_motor._checks import check_choice
 from prism_motor._ranges import Checked, Count, Seed, between
 from prism_motor._registry import Registry
-from prism_motor.runs.configs import ConfigError, apply_overrides, flatten
+from prism_motor.runs.configs import apply_overrides, flatten_overrides
 from prism_motor.tracking.config import (
     AnchorConfig,
     DiscriminatorConfig,
@@ -156,8 +156,6 @@ PRESETS: Registry[TrackingPreset] = Registry(
 ARMS = ("mlp", "mlp-matched", "mlp-large", "prism")
 """Without a filter, with an MLP of the polynomial's size, wider, with the polynomial."""
 
-_NAMES = ("kind", "preset", "arm", "seed")
-
 
 def arm_networks(arm: str, preset: TrackingPreset) -> TrackingNetworkConfig:
     """Return the networks of an arm."""
@@ -189,10 +187,7 @@ def make_config(
         overrides: Settings by dotted key that differ from the preset.
     """
     chosen = PRESETS[preset]
-    changes = flatten(overrides or {})
-    for key in changes:
-        if key in _NAMES:
-            raise ConfigError(f"{key} names the run and cannot be overridden; set it directly.")
+    changes = flatten_overrides(overrides)
     settings: dict[str, Any] = {
         one.name: getattr(chosen.settings, one.name) for one in fields(LearningSettings)
     }

@@ -22,7 +22,6 @@ from prism_motor.tracking.evaluation import cut_pieces, measure, policy_controll
 from prism_motor.tracking.learning.latents import RolloutLatents
 from prism_motor.tracking.learning.learner import TrackingLearner
 from prism_motor.tracking.learning.replay import ReplayBuffer, transition_fields
-from prism_motor.tracking.learning.replay_files import ReplayFiles
 from prism_motor.tracking.learning.warm_start import WarmStart
 from prism_motor.tracking.references import load_references
 from prism_motor.train.finite import (
@@ -32,6 +31,7 @@ from prism_motor.train.finite import (
     check_observations,
     explain,
 )
+from prism_motor.train.replay_files import ReplayFiles
 
 if TYPE_CHECKING:
     from prism_motor.protocols import State
@@ -98,7 +98,6 @@ class TrackingTrainer:
         self._sweeps = 0
         self.updates, self.seconds = 0, 0.0
         self._timer: dict[str, float] = defaultdict(float)
-        self._before: _Before | None = None
 
     def attach(self, folder: Path) -> None:
         """Take note of the run's folder: the replay buffer is kept in files of its own there."""
@@ -108,7 +107,7 @@ class TrackingTrainer:
 
     def update(self) -> dict[str, float]:
         """Let all robots act for a while, learn, and return the metrics."""
-        self._before = _Before(self)
+        before = _Before(self)  # of this update alone: it is as large as all networks
         start = time.perf_counter()
         self._timer = defaultdict(float)
         warm = self._warm is not None and self.updates < self.config.warm_start.updates
@@ -124,7 +123,7 @@ class TrackingTrainer:
             row = self._metrics(found, wall, warm)
             check_numbers("metric", row)
         except NonFiniteTrainingError as error:
-            self._before.put_back(self)
+            before.put_back(self)
             raise NonFiniteTrainingError(explain(error, self.models())) from error
         return row
 
@@ -267,12 +266,13 @@ class TrackingTrainer:
         saved, described = self._files.save(self.replay)
         self._files.prune(self._files.folder.parent)
         tensors |= {f"replay.{k}": v for k, v in saved.items()}
+        tensors["replay.generator"] = self.replay.generator.get_state()
         return tensors, {**plain, "replay": described}
 
     def _live_state(self) -> State:
         """Return everything but the replay buffer."""
-        tensors, learned = self.learner.state()
-        tensors |= {f"env.{k}": v for k, v in self.env.state_dict().items()}
+        copies, learned = self.learner.state()
+        tensors = {f"env.{k}": v for k, v in self.env.state_dict().items()}
         rollout, step = self._latents.state()
         tensors |= {f"latents.{k}": v for k, v in rollout.items()}
         tensors["priorities"] = self._experts.priorities
@@ -289,7 +289,8 @@ class TrackingTrainer:
         if self._warm is not None:
             warm, plain["warm_start"] = self._warm.state()
             tensors |= {f"warm_start.{k}": v for k, v in warm.items()}
-        return {k: v.detach().to("cpu", copy=True) for k, v in tensors.items()}, plain
+        copies |= {k: v.detach().to("cpu", copy=True) for k, v in tensors.items()}
+        return copies, plain
 
     def state_before(self) -> State:
         """Return the state from before the last update, to which a failed one was put back."""
@@ -306,6 +307,7 @@ class TrackingTrainer:
             raise RunError("The replay buffer has no folder yet: call attach first.")
         self._restore_live(tensors, plain)
         self._files.load(self.replay, select(tensors, "replay."), plain["replay"])
+        self.replay.generator.set_state(tensors["replay.generator"])
 
     def _restore_live(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         self.learner.restore(tensors, plain["learner"])

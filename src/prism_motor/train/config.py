@@ -27,7 +27,8 @@ class RunConfig(Checked):
     updates: Count = 1000
     """Total number of training updates."""
     threads: Threads = 1
-    """Simulation and torch threads per process; results depend on it bit for bit."""
+    """Simulation and torch threads per process, whatever OMP_NUM_THREADS says; results depend on
+    it bit for bit."""
     device: Device = "cpu"
     """Torch device that learns; auto: cuda, else mps, else cpu. Simulations are on the CPU unless
     an engine is chosen."""

@@ -12,9 +12,10 @@ import math
 import os
 import socket
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -57,6 +58,9 @@ class Rank:
 ALONE = Rank()
 """The only process."""
 
+_joined = threading.Event()
+"""Whether this process has ever been in a process group."""
+
 
 def current_rank() -> Rank:
     """Read the rank from the environment variables set by torchrun."""
@@ -67,11 +71,32 @@ def current_rank() -> Rank:
 def connect(rank: Rank) -> None:
     """Join the process group; a no-op for a single process.
 
-    NCCL moves tensors on GPUs, gloo those on the CPU, of which every run has some.
+    NCCL moves tensors on GPUs, gloo those on the CPU, of which every run has some. Returns once all
+    processes have joined.
     """
     if rank.world_size > 1 and not dist.is_initialized():
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        dist.init_process_group(backend, rank=rank.index, world_size=rank.world_size)
+        with _without_greetings():
+            dist.init_process_group(backend, rank=rank.index, world_size=rank.world_size)
+        agree(0)  # gloo lets go of who has reached the others, before all of them have reached it
+        _joined.set()
+
+
+@contextlib.contextmanager
+def _without_greetings() -> Iterator[None]:
+    """Drop what libraries write to the output below Python, as gloo does about its peers."""
+    try:
+        before = os.dup(1)
+    except OSError:  # closed
+        yield
+        return
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        os.dup2(before, 1)
+        os.close(before)
 
 
 def disconnect() -> None:
@@ -122,7 +147,8 @@ def gather(tensors: dict[str, Tensor], own: tuple[str, ...]) -> dict[str, Tensor
 
 
 _PATIENCE = {"stop": 120.0, "mistake": 15.0, "bug": 15.0, "": 5.0}
-"""Seconds that the others have to end after the first process that did, by what it reported."""
+"""Seconds that the others have to end after the first process that did, by what it reported; the
+last is also for those that ended before training began, when others have nothing to save."""
 
 
 def launch(processes: int, work: Callable[..., None], *arguments: Any) -> None:
@@ -179,6 +205,8 @@ class _Report:
     """The message, the traceback or the signal."""
     time: float
     """When, by a clock that all processes share."""
+    joined: bool
+    """Whether the process had joined the others."""
 
 
 class _Child:
@@ -231,7 +259,8 @@ def _wait(team: list[_Child]) -> None:
             child = running.pop(connection)  # type: ignore[call-overload]
             child.hear()
             if child.code:  # alone, none of the others can go on
-                kind = child.report.kind if child.report else ""
+                report = child.report
+                kind = report.kind if report and report.joined else ""
                 deadline = min(deadline, time.monotonic() + _PATIENCE[kind])
 
 
@@ -267,7 +296,7 @@ def _child(
         code = 1 if mistake is None else 2
     if code:
         with contextlib.suppress(ConnectionError):
-            connection.send(_Report(kind, text, time.monotonic()))
+            connection.send(_Report(kind, text, time.monotonic(), _joined.is_set()))
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)  # without waiting for other processes, as the end of a group would

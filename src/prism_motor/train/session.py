@@ -25,7 +25,7 @@ from prism_motor.runs import (
 )
 from prism_motor.runs.folder import is_unstarted
 from prism_motor.runs.layout import CHECKPOINTS, NONFINITE
-from prism_motor.train.distributed import ALONE, Rank, agree, check_agreement, gather
+from prism_motor.train.distributed import ALONE, Rank, agree, check_agreement, connect, gather
 from prism_motor.train.finite import NonFiniteTrainingError
 
 if TYPE_CHECKING:
@@ -45,11 +45,10 @@ def start(config: RunConfig, path: str | Path, rank: Rank = ALONE) -> tuple[Run,
         rank: Rank of this process.
     """
     domain = _domain(config)
-    if rank.is_main:
-        Run.check_new(path)
+    Run.check_new(path)
     # Make the trainer first, so that a bad config leaves no folder behind.
     config = domain.prepare(replace(config, device=resolve_device(config.device)))
-    trainer = domain.trainer(config, rank)
+    trainer = _join(domain, config, rank)
     settings = to_dict(config)
     run = Run.create(path, settings) if rank.is_main else Run(Path(path), settings)
     try:
@@ -91,7 +90,7 @@ def resume(
             run.own()
         checkpoint = run.load_intact()
         _check_resumable(run, checkpoint, updates, rank)
-        trainer = domain.trainer(config, rank)
+        trainer = _join(domain, config, rank)
         _attach(trainer, run.path)
         trainer.restore(_own_part(checkpoint.tensors, rank), checkpoint.state)
         if rank.is_main:
@@ -100,6 +99,18 @@ def resume(
         run.close()
         raise
     return run, trainer
+
+
+def _join(domain: Domain, config: RunConfig, rank: Rank) -> Trainer:
+    """Make the trainer of this process, then join the others.
+
+    In this order: the gpu engine records its graphs when it is made, and the threads of NCCL, which
+    begin with the process group, may break a recording on CUDA. The folder is as it was found until
+    all processes are here.
+    """
+    trainer = domain.trainer(config, rank)
+    connect(rank)
+    return trainer
 
 
 def _same_kind(run: Run, before: str, wanted: str | None) -> str:
@@ -131,8 +142,8 @@ def _check_resumable(run: Run, checkpoint: Checkpoint, updates: int | None, rank
         )
     if updates is not None and updates < checkpoint.step:
         raise InputError(
-            f"{run.path} already has {checkpoint.step} updates; --updates {updates} is the new "
-            "total and must not be lower."
+            f"{run.path} already has {count(checkpoint.step, 'update')}; --updates {updates} is "
+            "the new total and must not be lower."
         )
 
 

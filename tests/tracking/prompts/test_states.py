@@ -13,7 +13,6 @@ from prism_motor.runs import Run, RunError
 from prism_motor.runs.checkpoints import Checkpoint, hash_weights
 from prism_motor.runs.layout import PROMPTS, REPLAY
 from prism_motor.tracking.learning.replay import ReplayBuffer
-from prism_motor.tracking.learning.replay_files import ReplayFiles
 from prism_motor.tracking.prompts.states import (
     COUNT,
     draw_states,
@@ -22,6 +21,7 @@ from prism_motor.tracking.prompts.states import (
     write_states,
 )
 from prism_motor.tracking.references import load_references
+from prism_motor.train.replay_files import ReplayFiles
 from prism_motor.train.ship import ship
 from tests.tracking.runs import train_tiny
 

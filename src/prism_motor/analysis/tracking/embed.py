@@ -23,6 +23,7 @@ from prism_motor.analysis.embed import (
     NotComparableError,
     check_conditions,
     draw_embeddings,
+    embed_each,
     make_table,
     record_embedding,
 )
@@ -185,14 +186,7 @@ def _caption(found: Sequence[Embedding], config: TrackingEmbedConfig, motion: st
 
 
 def _run(subjects: Sequence[Subject], config: TrackingEmbedConfig, report: Report) -> Finding:
-    found, left_out = [], []
-    for subject in subjects:
-        try:
-            found.append(embed(subject, config, report))
-        except NotComparableError as error:
-            left_out.append(f"{subject.path} is left out: {error}")
-    if not found:
-        raise InputError(" ".join(["None of the policies could be embedded.", *left_out]))
+    found, left_out = embed_each(subjects, lambda subject: embed(subject, config, report))
     pieces = _plan(found[0].subject.policy, config)[1]
     return Finding(
         title="Do the features of tracking know about friction and payload?",

@@ -74,7 +74,7 @@ class _NormTanh(torch.autograd.Function):
         x = x.float()
         normal, mean, inverse = torch.native_layer_norm(x, x.shape[-1:], None, None, 1e-5)
         y = torch.addcmul(2 * shift, normal, 2 * scale).sigmoid_()
-        y = torch.rsub(y, -1, alpha=-2)
+        torch.add(y.new_tensor(-1.0), y, alpha=2, out=y)  # in place: no second array to fill
         ctx.save_for_backward(x, normal, mean, inverse, y, scale)
         return y
 

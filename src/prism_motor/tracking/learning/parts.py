@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -29,7 +30,7 @@ from prism_motor.train.finite import (
 from prism_motor.train.optimizers import pack_optimizer, unpack_optimizer
 
 if TYPE_CHECKING:
-    from prism_motor.tracking.config import LearningSettings
+    from prism_motor.tracking.config import LearningSettings, TrackingNetworkConfig
     from prism_motor.tracking.observations import Layout
 
 Row = dict[str, Tensor]
@@ -67,14 +68,12 @@ class LearnerParts:
         self.settings, self.layout = settings, layout
         self._device, self._precision = torch.device(device), precision
         networks = settings.networks
-        # The forward map comes first; its critics are named like their weights.
-        critics = ["imitation"] + (["auxiliary"] if settings.learner.auxiliary_weight else [])
-        self._critics = tuple(critics)
+        self._critics = _name_critics(settings)
         with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone
             torch.manual_seed(seed)
-            self.policy = TrackingPolicy(networks, layout)
-            self.values = ValueEnsemble(networks, layout, [networks.latent, *([1] * len(critics))])
-            self.discriminator = Discriminator(networks, layout)
+            self.policy, self.values, self.discriminator = _make_networks(
+                networks, layout, len(self._critics)
+            )
         for network in self.models().values():
             network.to(self._device)
         self._target_values = frozen_copy(self.values)
@@ -163,7 +162,7 @@ class LearnerParts:
     # --- saving ---
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return (tensors, plain data) from which :meth:`restore` continues exactly."""
+        """Return (copies on the CPU, plain data) from which :meth:`restore` continues exactly."""
         check_weights(self.models())
         tensors: dict[str, Tensor] = {}
         for name, network in self.models().items():
@@ -187,7 +186,7 @@ class LearnerParts:
             "auxiliary_scale": self._auxiliary_scale.state(),
             "imitation_scale": self._imitation_scale.state(),
         }
-        return {name: value.detach().cpu().clone() for name, value in tensors.items()}, plain
+        return {k: v.detach().to("cpu", copy=True) for k, v in tensors.items()}, plain
 
     def _target_networks(self) -> dict[str, nn.Module]:
         return {"values": self._target_values, "backward_map": self._target_map}
@@ -209,6 +208,36 @@ class LearnerParts:
         self._auxiliary_scale.restore(plain["auxiliary_scale"])
         self._imitation_scale.restore(plain["imitation_scale"])
         self.steps = int(plain["steps"])
+
+
+def count_weights(settings: LearningSettings, layout: Layout) -> tuple[int, int]:
+    """Count the parameters of the actor and of all networks, without making any."""
+    return _count_weights(settings.networks, layout, len(_name_critics(settings)))
+
+
+@lru_cache(maxsize=16)
+def _count_weights(
+    networks: TrackingNetworkConfig, layout: Layout, critics: int
+) -> tuple[int, int]:
+    with torch.device("meta"):
+        made = _make_networks(networks, layout, critics)
+    sizes = [sum(p.numel() for p in one.parameters()) for one in (made[0].actor, *made)]
+    return sizes[0], sum(sizes[1:])
+
+
+def _name_critics(settings: LearningSettings) -> tuple[str, ...]:
+    """Return the critics, named like their weights."""
+    return ("imitation", *(["auxiliary"] if settings.learner.auxiliary_weight else []))
+
+
+def _make_networks(
+    networks: TrackingNetworkConfig, layout: Layout, critics: int
+) -> tuple[TrackingPolicy, ValueEnsemble, Discriminator]:
+    return (
+        TrackingPolicy(networks, layout),
+        ValueEnsemble(networks, layout, [networks.latent, *([1] * critics)]),  # forward map first
+        Discriminator(networks, layout),
+    )
 
 
 def _adam(parameters: Iterable[Any], rate: float) -> torch.optim.Optimizer:
