@@ -65,7 +65,7 @@ setup: $(READY)  ## Install locomotion and the tools into .venv
 setup-all: $(READY_ALL)  ## Install everything, LeRobot and LIBERO included, into .venv-all
 	$(call relink,$(VENV_ALL),-e . $(PLUGINS:%=-e %))
 
-demo: setup  ## PRISM and an MLP learn to walk; ends with a page with videos (about 8 minutes on two idle cores, estimated)
+demo: setup  ## PRISM and an MLP learn to walk; ends with a page with videos (6 and a half minutes on two idle cores)
 	$(BIN)/prism demo --out outputs/demo
 
 physics: setup  ## Learn physics from first-order signals and show the result (3 minutes)

@@ -16,7 +16,7 @@ CONFIG = {
     "num_steps_per_env": 24,
     "save_interval": 1000,
     "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
-    "actor": {"class_name": "prism_motor.integrations.rsl_rl:GatedModel", "hidden_dims": [32, 32]},
+    "actor": {"class_name": "prism_motor.integrations.rsl_rl:PrismModel", "hidden_dims": [32, 32]},
     "critic": {"class_name": "MLPModel", "hidden_dims": [32, 32]},
     "algorithm": {"class_name": "PPO", "rnd_cfg": None, "symmetry_cfg": None},
 }

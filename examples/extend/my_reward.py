@@ -33,5 +33,6 @@ class NewHeight(RewardTerm):
 
 laptop = TASKS["laptop"]
 weights = {**laptop.rewards.weights, "calm_base": 0.5, "new_height": 0.1}
-rewards = replace(laptop.rewards, weights=weights, parameters={"calm_base": {"sharpness": 4.0}})
+parameters = {**laptop.rewards.parameters, "calm_base": {"sharpness": 4.0}}
+rewards = replace(laptop.rewards, weights=weights, parameters=parameters)
 register_task("laptop-calm", replace(laptop, rewards=rewards))
