@@ -241,7 +241,7 @@ def test_runs_of_the_results_are_inside_the_ranges():
             ],
         ),
         (["train", "manipulation"], ["(at least 0 and below 1; default: 0.95 0.999)"]),
-        (["demo"], ["(from 1 to 1e9; default: 180)"]),
+        (["demo"], ["(from 1 to 1e9; default: 300)"]),
         (["record"], ["(from 0 to 1024; default: 0)", "(from 1 to 100000; default: 50)"]),
         (["campaign", "run"], ["--jobs INT ", "in Slurm's queue. (from 1 to 1024)"]),
         (

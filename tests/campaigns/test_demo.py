@@ -55,8 +55,8 @@ def test_demo_ends_with_a_page_and_reuses_what_is_done(tmp_path, capsys, monkeyp
     assert titles == [
         "MLP, same size, 2 updates",
         "PRISM, 2 updates",
-        "MLP, same size, 1,000 updates",
-        "PRISM, 1,000 updates",
+        "MLP, same size, 750 updates",
+        "PRISM, 750 updates",
     ]
     assert all(source.count(title) >= 2 for title in titles)
     assert source.count("<video ") == 8  # two each
