@@ -4,20 +4,23 @@ import pytest
 import torch
 from torch import nn
 
-from prism_motor.nn import PolynomialLayer, count_parameters
+from prism_motor.nn import PolynomialLayer, TemporalPolynomialLayer, count_parameters
 from prism_motor.studies.lab.arms import ARMS, REFERENCE, choose_arms
 from prism_motor.studies.lab.problems import PROBLEMS
 from prism_motor.studies.networks import StudyArm
-from prism_motor.studies.normalised import RmsPolynomial, UnitPolynomial
+from prism_motor.studies.normalised import UnitPolynomial
+from prism_motor.studies.temporal import TemporalConvolution
 
-SHAPES = sorted({problem.shape for problem in PROBLEMS.values()})
+SHAPES = sorted({(problem.shape, problem.history) for problem in PROBLEMS.values()})
 
 
 @pytest.mark.parametrize("size", [1000, 4000, 64_000])
 @pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
 def test_every_arm_has_its_size_within_one_percent_on_every_problem(arm, size):
-    for inputs, outputs in SHAPES:
-        network = arm.make(inputs, outputs, size)
+    for (inputs, outputs), history in SHAPES:
+        if arm.window and not history:
+            continue
+        network = arm.make(inputs, outputs, size, history=history)
         assert network(torch.zeros(2, inputs)).shape == (2, outputs)
         if not arm.backbone_only:
             assert abs(count_parameters(network) - size) <= 0.01 * size
@@ -55,16 +58,29 @@ def test_the_reference_always_takes_part():
         choose_arms(("prizm",))
 
 
-def test_rms_ignores_the_size_of_later_factors():
+def test_temporal_arms_see_the_frames_of_the_problem_wherever_they_are():
+    history = ((4, 1), (0, 3), (5, 6))
+    arms = [arm for arm in ARMS if arm.window]
+    assert {arm.degree for arm in arms} == {1, 2}
+    for arm in arms:
+        torch.manual_seed(0)
+        front = arm.build(7, 1, 5, 4, history)[0]
+        kind = TemporalConvolution if arm.degree == 1 else TemporalPolynomialLayer
+        assert type(front.layer) is kind
+        x = torch.randn(3, 7)
+        torch.testing.assert_close(front(x), front.layer(x[:, [4, 1, 0, 3, 5, 6, 2]]))
+        with pytest.raises(ValueError, match=r"needs inputs with a history of at least 2 frames"):
+            arm.make(7, 1, 500)
+
+
+def test_the_control_of_temporal_arms_multiplies_nothing():
     torch.manual_seed(0)
-    layer, x = RmsPolynomial(6, 8, 2, gate_init=1.0, bias=False), torch.randn(50, 6)
-    before = layer(x)
-    with torch.no_grad():
-        layer.weight[1] *= 100
-    torch.testing.assert_close(layer(x), before, rtol=1e-3, atol=1e-4)
-    first, second = x @ layer.weight[0].T, x @ layer.weight[1].T
-    expected = first * (1 + second / second.square().mean(1, keepdim=True).sqrt())
-    torch.testing.assert_close(before, expected, rtol=1e-3, atol=1e-4)
+    layer, x = TemporalConvolution(4, 2, 3, 1, extra_features=1), torch.randn(6, 9)
+    weight, bias = layer.products.weight[0], layer.products.bias[0]
+    silu = nn.functional.silu
+    moments = [silu(x[:, 2 * t : 2 * t + 4] @ weight.T + bias) * 3**-0.5 for t in range(3)]
+    expected = silu(sum(moments) + layer.state(x[:, 6:]))
+    torch.testing.assert_close(layer(x), expected)
 
 
 @pytest.mark.parametrize("degree", [2, 3])

@@ -35,6 +35,7 @@ from prism_motor.nn.polynomial import PolynomialLayer
 from prism_motor.nn.pruning import PrunedPolynomial, prune, shrink_gates
 from prism_motor.nn.reading import Interaction, frame_names
 from prism_motor.nn.reference import conditioner_from_reference
+from prism_motor.nn.temporal import ScaledPolynomialLayer, TemporalPolynomialLayer
 from prism_motor.nn.warmup import Warmup, advance_warmup, follow_optimizer
 
 __all__ = [
@@ -61,6 +62,8 @@ __all__ = [
     "PrunedPolynomial",
     "ResidualActorConfig",
     "ResidualEncoder",
+    "ScaledPolynomialLayer",
+    "TemporalPolynomialLayer",
     "Terms",
     "Warmup",
     "actor_config",

@@ -155,9 +155,13 @@ class PolynomialLayer(FactorLayer):
         if gate is not None:
             gates = gate.unbind(0)
             for k in range(1, self.degree):
-                psi = psi * (1 + self._bounded(gates[k - 1] * factors[k]))
+                psi = psi * (1 + self._bounded(gates[k - 1] * self.scale_factor(factors[k])))
         # Under autocast the gates stay float32, so the products are; nn.Linear returns half.
         return psi if psi.dtype == dtype else psi.to(dtype)
+
+    def scale_factor(self, factor: Tensor) -> Tensor:
+        """Return a later factor as it is multiplied; for subclasses that scale it."""
+        return factor
 
     def _bounded(self, interaction: Tensor) -> Tensor:
         bound = self.bound

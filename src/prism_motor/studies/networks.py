@@ -16,8 +16,13 @@ import torch
 from torch import nn
 
 from prism_motor._checks import InputError, check_choice
-from prism_motor.nn import INTERACTIONS, count_parameters
-from prism_motor.studies.normalised import RmsPolynomial, UnitPolynomial
+from prism_motor.nn import (
+    INTERACTIONS,
+    ScaledPolynomialLayer,
+    count_parameters,
+)
+from prism_motor.studies.normalised import UnitPolynomial
+from prism_motor.studies.temporal import History, make_temporal
 
 _TOLERANCE = 0.01
 """Allowed relative deviation from the parameter budget."""
@@ -25,7 +30,7 @@ _TOLERANCE = 0.01
 _HEADS = 0.5
 """How far a head of free width may be from its proportion, as a share."""
 
-LAYERS: dict[str, Any] = {**INTERACTIONS, "rms": RmsPolynomial, "unit": UnitPolynomial}
+LAYERS: dict[str, Any] = {**INTERACTIONS, "rms": ScaledPolynomialLayer, "unit": UnitPolynomial}
 """Interaction layers by name: those of the package, and variants that only studies have."""
 
 
@@ -53,9 +58,17 @@ class StudyArm:
     """Parameters relative to the common budget."""
     backbone_only: bool = False
     """Whether there is no front layer; such a network has the head's size, not the budget's."""
+    window: int = 0
+    """Products of so many neighbouring frames, with weights shared over time; 0 for none. Such an
+    arm needs inputs with a history."""
 
     def make(
-        self, inputs: int, outputs: int, budget: int, head: int | None = None
+        self,
+        inputs: int,
+        outputs: int,
+        budget: int,
+        head: int | None = None,
+        history: History = (),
     ) -> nn.Sequential:
         """Build the network, with a front as wide as the budget allows (within 1 %).
 
@@ -65,13 +78,19 @@ class StudyArm:
             budget: Number of parameters.
             head: Width of the two hidden layers behind the front; by default about half the root
                 of the budget, whatever comes within 1 %.
+            history: Which inputs are frames of a history, for arms with a window.
         """
-        width, head = self.widths(inputs, outputs, budget, head)
-        return self.build(inputs, outputs, width, head)
+        width, head = self.widths(inputs, outputs, budget, head, history)
+        return self.build(inputs, outputs, width, head, history)
 
     @cache  # noqa: B019 - arms are constants
     def widths(
-        self, inputs: int, outputs: int, budget: int, head: int | None = None
+        self,
+        inputs: int,
+        outputs: int,
+        budget: int,
+        head: int | None = None,
+        history: History = (),
     ) -> tuple[int, int]:
         """Return the widths of front and head for a budget; raise if none comes within 1 %."""
         target = round(budget * self.budget_scale)
@@ -85,22 +104,26 @@ class StudyArm:
             return 0, heads[0]
         best, least = (0, 0), math.inf
         for head in heads:
-            width = self._width(inputs, outputs, target, head)
-            miss = abs(self._count(inputs, outputs, width, head) - target)
+            width = self._width(inputs, outputs, target, head, history)
+            miss = abs(self._count(inputs, outputs, width, head, history) - target)
             if miss < least:
                 best, least = (width, head), miss
             if least <= _TOLERANCE * target:
                 return best
         raise InputError(
             f"{self.label}: no width comes within 1 % of {target:,} parameters with a head of "
-            f"{best[1]}; the nearest has {self._count(inputs, outputs, *best):,}. "
+            f"{best[1]}; the nearest has {self._count(inputs, outputs, *best, history):,}. "
             "Use a larger budget or another head."
         )
 
-    def build(self, inputs: int, outputs: int, width: int, head: int) -> nn.Sequential:
+    def build(
+        self, inputs: int, outputs: int, width: int, head: int, history: History = ()
+    ) -> nn.Sequential:
         """Build the network with given widths."""
         front: list[nn.Module] = []
-        if not self.backbone_only:
+        if self.window:
+            front = [self._temporal(inputs, width, history)]
+        elif not self.backbone_only:
             front = self._hidden(inputs, width, self.position in ("front", "both"))
         return nn.Sequential(
             *front,
@@ -108,6 +131,21 @@ class StudyArm:
             nn.SiLU(),
             *self._hidden(head, head, self.position in ("after", "both")),
             nn.Linear(head, outputs),
+        )
+
+    def _temporal(self, inputs: int, outputs: int, history: History) -> nn.Module:
+        if len(history) < self.window:
+            raise InputError(
+                f"{self.label}: needs inputs with a history of at least {self.window} frames, got "
+                f"{len(history)}."
+            )
+        return make_temporal(
+            history,
+            inputs,
+            outputs,
+            window=self.window,
+            degree=self.degree,
+            scaled=self.interaction == "rms",
         )
 
     def _hidden(self, inputs: int, outputs: int, products: bool) -> list[nn.Module]:
@@ -118,15 +156,15 @@ class StudyArm:
             options["gate_init"] = self.gate_init
         return [LAYERS[self.interaction](inputs, outputs, **options)]
 
-    def _count(self, inputs: int, outputs: int, width: int, head: int) -> int:
+    def _count(self, inputs: int, outputs: int, width: int, head: int, history: History) -> int:
         with torch.random.fork_rng(devices=[]):  # the search must not change the weights
-            return count_parameters(self.build(inputs, outputs, width, head))
+            return count_parameters(self.build(inputs, outputs, width, head, history))
 
-    def _width(self, inputs: int, outputs: int, target: int, head: int) -> int:
+    def _width(self, inputs: int, outputs: int, target: int, head: int, history: History) -> int:
         """Find the front's width whose parameter count is nearest to ``target``."""
 
         def miss(width: int) -> int:
-            return self._count(inputs, outputs, width, head) - target
+            return self._count(inputs, outputs, width, head, history) - target
 
         low, high = 1, 2
         while miss(high) < 0:

@@ -1,4 +1,4 @@
-"""Variants of the PRISM layer that keep products at the scale of their factors."""
+"""A variant of the PRISM layer that starts with products at the scale of their factors."""
 
 from __future__ import annotations
 
@@ -8,21 +8,6 @@ import torch
 from torch import Tensor
 
 from prism_motor.nn import PolynomialLayer
-
-
-class RmsPolynomial(PolynomialLayer):
-    """Every later factor is divided by its root mean square over the features.
-
-    However large the weights grow, a gate of one then multiplies by 1 + something of size one. The
-    normalisation has no parameters, so the layer has those of :class:`PolynomialLayer`.
-    """
-
-    def combine(self, factors: list[Tensor]) -> Tensor:
-        """Normalise the later factors, then apply the recursion."""
-        first, *later = factors
-        return super().combine(
-            [first, *(f * (f.square().mean(-1, keepdim=True) + 1e-6).rsqrt() for f in later)]
-        )
 
 
 class UnitPolynomial(PolynomialLayer):

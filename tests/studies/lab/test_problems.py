@@ -172,6 +172,31 @@ def test_the_history_tells_the_plant_and_the_plant_the_command(name, candidates)
     assert checked == 6
 
 
+def test_a_long_history_is_the_same_plant_measured_with_noise():
+    """Least squares over the noisy history tells the plant, and the plant the command."""
+    data = drawn("adaptive-noisy")
+    errors = []
+    for row, target in zip(data.test.inputs[:200], data.test.targets[:, 0], strict=False):
+        error, v_ref, a_ref, velocities, commands = *row[:3], row[3:36], row[36:]
+        gains = np.linalg.lstsq(
+            np.stack([commands, -velocities[:-1]], 1), np.diff(velocities) / 0.1, rcond=None
+        )[0]
+        wanted = a_ref + 3.0 * (v_ref - velocities[-1]) + 4.0 * error
+        estimate = (wanted + gains[1] * v_ref) / gains[0]
+        errors.append((estimate - target, target))
+    misses, targets = np.array(errors).T
+    assert np.median(np.abs(misses)) < 0.1 * targets.std()
+
+
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if PROBLEMS[name].history])
+def test_frames_are_velocities_with_the_command_that_led_to_them(name):
+    problem = PROBLEMS[name]
+    count = len(problem.history)
+    assert problem.shape[0] == 2 * count + 4
+    assert problem.history[0] == (4, 4 + count)
+    assert problem.history[-1] == (3 + count, problem.shape[0] - 1)
+
+
 def test_gain_schedule_by_hand():
     from prism_motor.studies.lab.problems.plain import tracking_law
 

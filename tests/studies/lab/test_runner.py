@@ -46,6 +46,23 @@ def idle(monkeypatch):
     monkeypatch.setattr(runner, "WorkerPool", refuse)
 
 
+def test_arms_that_read_a_history_have_no_cells_without_one():
+    config = replace(TINY, problems=("linear", "adaptive-payload"), arms=("prism-temporal",))
+    assert [(key.problem, key.arm) for key in plan_cells(config)] == [
+        ("adaptive-payload", "mlp-matched"),
+        ("adaptive-payload", "prism-temporal"),
+        ("linear", "mlp-matched"),
+    ]
+
+
+def test_all_problems_of_a_folder_are_those_of_its_time(finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "lab")
+    about = json.loads((folder / "lab.json").read_text())
+    about["config"]["problems"] = []
+    (folder / "lab.json").write_text(json.dumps(about))
+    assert sorted(LabRecords(folder).config().problems) == sorted(TINY.problems)
+
+
 def test_all_cells_are_tuned_on_seeds_that_are_not_reported(finished):
     records = LabRecords(finished)
     assert set(records.cells) == set(plan_cells(TINY))

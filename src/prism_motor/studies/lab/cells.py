@@ -48,7 +48,8 @@ class LabFit:
     test: float | None
     extrapolation: float | None
     kept: int | None = None
-    """Parameters that are left when products behind closed gates are cut out."""
+    """Parameters that are left when products behind closed gates are cut out; ``None`` for arms
+    whose gates cost nothing, which close none."""
 
 
 @dataclass
@@ -153,22 +154,23 @@ class CellRunner:
                 gate_rate=arm.gate_rate,
                 gate_cost=arm.gate_cost,
             )
-            done += map(_evaluate, members)
+            done += [_evaluate(member, pruned=arm.gate_cost > 0) for member in members]
         return done
 
     def _member(self, key: CellKey, arm: StudyArm, seed: int, rate: float) -> Member:
         config = self._config
         data = _data(key.problem, DataRequest(key.samples, config.held_out, config.reach, seed))
         torch.manual_seed(seed)
-        network = arm.make(*PROBLEMS[key.problem].shape, key.size)
+        problem = PROBLEMS[key.problem]
+        network = arm.make(*problem.shape, key.size, history=problem.history)
         return Member(network, data, seed, rate)
 
 
-def _evaluate(member: Member) -> LabFit:
+def _evaluate(member: Member, *, pruned: bool) -> LabFit:
     parts = (member.data.validation, member.data.test, member.data.extrapolation)
     columns = {"all": slice(None)}
     shares = [unexplained(member.network, *part, columns)["all"] for part in parts]
-    kept = count_parameters(prune(member.network))
+    kept = count_parameters(prune(member.network)) if pruned else None
     return LabFit(member.seed, member.learning_rate, *shares, kept=kept)
 
 

@@ -98,8 +98,12 @@ class LabRecords:
         write_json(self.folder / _CONFIRMATION, {**found, "finished": _now()})
 
     def config(self) -> LabConfig:
-        """Return the settings with which the folder was last run."""
-        return _stored_config(self.about)
+        """Return the settings with which the folder was last run.
+
+        All problems are those there were at that time, whose structure was measured first.
+        """
+        config = _stored_config(self.about)
+        return config if config.problems else replace(config, problems=tuple(self.structures))
 
     def _open(self, config: LabConfig | None) -> dict[str, Any]:
         file = self.folder / _SETTINGS

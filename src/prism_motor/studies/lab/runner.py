@@ -24,13 +24,17 @@ from prism_motor.studies.lab.records import LabError, LabRecords, own_folder
 
 
 def plan_cells(config: LabConfig) -> list[CellKey]:
-    """Return all cells of a config; those of one problem follow each other and share its data."""
+    """Return all cells of a config; those of one problem follow each other and share its data.
+
+    Arms that read a history have no cells on problems without one.
+    """
     return [
         CellKey(problem.name, arm.name, size, samples)
         for problem in choose_problems(config.problems)
         for samples in config.samples
         for size in config.sizes
         for arm in choose_arms(config.arms)
+        if problem.history or not arm.window
     ]
 
 
@@ -84,7 +88,8 @@ def confirm_lab(
 def _check_sizes(keys: Sequence[CellKey]) -> None:
     """Find sizes that no arm can have before any training starts."""
     for key in keys:
-        find_arm(key.arm).widths(*PROBLEMS[key.problem].shape, key.size)
+        problem = PROBLEMS[key.problem]
+        find_arm(key.arm).widths(*problem.shape, key.size, history=problem.history)
 
 
 def _measure_structures(records: LabRecords, config: LabConfig, plugins: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ PROBLEMS: Registry[Problem] = Registry(
             adaptive.FRICTION,
             adaptive.DELAY,
             adaptive.EVERYTHING,
+            adaptive.NOISY,
             plain.GAIN_SCHEDULE,
             plain.LINEAR,
             plain.BANG_BANG,

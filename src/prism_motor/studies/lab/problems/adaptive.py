@@ -16,8 +16,10 @@ import numpy as np
 from prism_motor.studies.fitting import Split
 from prism_motor.studies.lab.problems.problem import Problem, independent
 
-HISTORY = 8
+HISTORY, LONG_HISTORY = 8, 32
 """Number of past commands that the network sees."""
+NOISE = 0.1
+"""Standard deviation of the measurement of velocities in the long history, m/s."""
 STEP = 0.1
 """Seconds between commands."""
 _KP, _KD = 4.0, 3.0
@@ -94,33 +96,53 @@ def exact_command(plant: Plant, now: Situation, past: np.ndarray) -> np.ndarray:
 
 
 def _draw(
-    varied: Collection[str], generator: np.random.Generator, rows: int, reach: float
+    varied: Collection[str],
+    history: int,
+    noise: float,
+    generator: np.random.Generator,
+    rows: int,
+    reach: float,
 ) -> Split:
     plant = Plant.draw(generator, rows, varied)
     longest = int(_RANGES["delay"][1])
-    commands = reach * _EXCITATION * generator.normal(size=(rows, longest + HISTORY))
+    commands = reach * _EXCITATION * generator.normal(size=(rows, longest + history))
     velocities = [reach * generator.normal(size=rows)]
-    for k in range(HISTORY):
+    for k in range(history):
         acting = commands[np.arange(rows), longest + k - plant.delay]
         velocities.append(plant.next_velocity(velocities[-1], acting))
     error, v_ref, a_ref = reach * generator.normal(size=(3, rows)) * _REFERENCE
     now = Situation(error, velocities[-1], v_ref, a_ref)
     seen = commands[:, longest:]
-    inputs = np.concatenate([np.stack([error, v_ref, a_ref, *velocities], 1), seen], axis=1)
+    measured = np.stack(velocities, 1)
+    if noise:  # the newest one is known: it is the past that has to be averaged
+        measured[:, :-1] += noise * generator.normal(size=(rows, history))
+    wanted = np.stack([error, v_ref, a_ref], 1)
+    inputs = np.concatenate([wanted, measured, seen], axis=1)
     return Split(inputs, exact_command(plant, now, seen)[:, None])
 
 
-def _problem(name: str, title: str, formula: str, factors: int, *varied: str) -> Problem:
+def _problem(
+    name: str,
+    title: str,
+    formula: str,
+    factors: int,
+    *varied: str,
+    history: int = HISTORY,
+    noise: float = 0.0,
+) -> Problem:
+    first_velocity, first_command = 3, 3 + history + 1
     return Problem(
         f"adaptive-{name}",
         title,
         formula,
-        f"error, reference, the last {HISTORY + 1} velocities and {HISTORY} commands",
-        (2 * HISTORY + 4, 1),
+        f"error, reference, the last {history + 1} velocities and {history} commands",
+        (2 * history + 4, 1),
         factors,
         independent(
-            lambda generator, rows, reach: _draw(varied, generator, rows, reach),
+            lambda generator, rows, reach: _draw(varied, history, noise, generator, rows, reach),
         ),
+        # A velocity and the command that led to it, as robots record them.
+        tuple((first_velocity + k + 1, first_command + k) for k in range(history)),
     )
 
 
@@ -134,4 +156,15 @@ EVERYTHING = _problem(
     "u = (m̂ a(t + d̂) + ĉ v_ref(t + d̂)) / ŝ",
     3,
     *_RANGES,
+)
+
+NOISY = _problem(
+    "noisy",
+    "Unknown payload and strength, long noisy history",
+    "u = (m̂ a + c v_ref) / ŝ",
+    2,
+    "mass",
+    "strength",
+    history=LONG_HISTORY,
+    noise=NOISE,
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prism_motor.studies.fitting import Split, Splits
+from prism_motor.studies.temporal import History
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Problem:
     multiplies none."""
     make: Callable[[DataRequest], Splits]
     """Draws the data."""
+    history: History = ()
+    """The inputs that are frames of a history; empty if none are."""
 
 
 def independent(
