@@ -44,6 +44,38 @@ def test_handlers_hear_every_stop_signal_and_are_gone_afterwards(number):
     assert [signal.getsignal(one) for one in STOPS] == before
 
 
+@pytest.mark.parametrize("number", STOPS)
+def test_a_stop_in_a_finaliser_is_not_lost(number, capfd):
+    class Finalised:
+        def __del__(self):
+            signal.raise_signal(number)
+
+    hook = sys.unraisablehook
+    one = Finalised()
+    with pytest.raises(Stopped) as stop, on_stop(raise_stopped):
+        del one
+        reached = True  # here Python has dropped the exception
+        time.sleep(30)
+    assert reached
+    assert stop.value.number == number
+    assert sys.unraisablehook is hook
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_other_errors_of_finalisers_are_shown_as_before(monkeypatch):
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda dropped: shown.append(dropped.exc_value))
+
+    class Finalised:
+        def __del__(self):
+            raise ValueError("mine")
+
+    one = Finalised()
+    with on_stop(raise_stopped):
+        del one
+    assert [str(error) for error in shown] == ["mine"]
+
+
 def test_under_nohup_a_hang_up_is_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,9 @@ PARENT = "PRISM_PARENT"
 
 _POLL = 0.5
 """Seconds between looks at the parent."""
+
+_AGAIN = 0.1
+"""Seconds after which a stop signal is sent again whose exception Python dropped."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -51,7 +55,11 @@ def stop_signals() -> list[int]:
 
 @contextmanager
 def on_stop(handler: Callable[[int], None]) -> Iterator[None]:
-    """Call ``handler`` with every stop signal; without effect outside of the main thread."""
+    """Call ``handler`` with every stop signal; without effect outside of the main thread.
+
+    Python drops what is raised in a finaliser or a callback of the garbage collector, so a
+    :class:`Stopped` that was raised there is sent again.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -59,6 +67,18 @@ def on_stop(handler: Callable[[int], None]) -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         handler(number)
 
+    former_hook = sys.unraisablehook
+
+    def send_again(dropped: sys.UnraisableHookArgs) -> None:
+        if not isinstance(dropped.exc_value, Stopped):
+            former_hook(dropped)
+            return
+        # Later, because the handler would raise in this very function.
+        again = threading.Timer(_AGAIN, os.kill, (os.getpid(), dropped.exc_value.number))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = send_again
     # Children get the default action of signals handled here, even if the shell ignores them.
     before = {number: signal.signal(number, handle) for number in stop_signals()}
     try:
@@ -66,6 +86,7 @@ def on_stop(handler: Callable[[int], None]) -> Iterator[None]:
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+        sys.unraisablehook = former_hook
 
 
 def raise_stopped(number: int) -> None:
