@@ -50,12 +50,14 @@ def test_a_stop_in_a_finaliser_is_not_lost(number, capfd):
         def __del__(self):
             signal.raise_signal(number)
 
-    hook = sys.unraisablehook
-    one = Finalised()
-    with pytest.raises(Stopped) as stop, on_stop(raise_stopped):
+    def go_on(one):
         del one
-        reached = True  # here Python has dropped the exception
+        reached.append("the line where Python has dropped the exception")
         time.sleep(30)
+
+    hook, reached = sys.unraisablehook, []
+    with pytest.raises(Stopped) as stop, on_stop(raise_stopped):
+        go_on(Finalised())
     assert reached
     assert stop.value.number == number
     assert sys.unraisablehook is hook
