@@ -6,6 +6,8 @@ import torch
 
 from prism_motor.nn import (
     ACTORS,
+    GATED,
+    INTERACTIONS,
     ActorConfig,
     AfterActorConfig,
     GatedResidualActorConfig,
@@ -231,12 +233,15 @@ def test_an_actor_of_ones_own_is_built_by_its_name(monkeypatch):
 def test_interaction_alternatives_make_arms():
     actor = build_actor("prism", 6, 2, interaction="glu", latent=8, hidden=(4,))
     assert actor(torch.randn(3, 6)).shape == (3, 2)
-    with pytest.raises(ValueError, match=r"gate_init applies only to interaction='gated'"):
+    with pytest.raises(ValueError, match="gate_init applies only to interaction='gated' or 'scaled'"):
         PrismActorConfig(interaction="glu", gate_init=0.5)
 
 
-def test_warmup_and_bound_reach_the_layer():
-    layer = build_actor("prism", 6, 2, warmup=9, bound=2.0, gate_init=0.3).encoder.interaction
+@pytest.mark.parametrize("interaction", GATED)
+def test_options_of_gates_reach_the_layer(interaction):
+    options = {"warmup": 9, "bound": 2.0, "gate_init": 0.3, "interaction": interaction}
+    layer = build_actor("prism", 6, 2, **options).encoder.interaction
+    assert type(layer) is INTERACTIONS[interaction]
     assert (layer.warmup.updates, layer.bound, layer.gate_init) == (9, 2.0, 0.3)
 
 

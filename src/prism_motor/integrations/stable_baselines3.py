@@ -54,8 +54,8 @@ class PolynomialExtractor(BaseFeaturesExtractor):
         degree: Polynomial degree.
         activation: Activation of the encoder by name.
         interaction: Interaction layer by name, one of ``prism_motor.nn.INTERACTIONS``.
-        gate_init: Initial gates (``interaction="gated"`` only).
-        bound: Bounded mode (``interaction="gated"`` only).
+        gate_init: Initial gates (layers with gates only).
+        bound: Bounded mode (layers with gates only).
         bypass: Indices of flattened observations that join after the polynomial; they make the
             output larger by as many.
     """

@@ -44,6 +44,8 @@ class ConditionerConfig(Checked, section="conditioner"):
     """Width of prism's interaction stage; none: that of its output."""
     interaction: str = "gated"
     """Interaction layer of prism: gated, product, ..."""
+    gate_init: Annotated[float, between(-100, 100)] = 0.01
+    """Initial gates of prism."""
     mlp_size: str = "matched"
     """matched (as many parameters as prism) or large; set by the arm."""
 

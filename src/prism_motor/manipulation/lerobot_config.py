@@ -35,6 +35,7 @@ def make_lerobot_config(
             prism_degree=conditioner.degree,
             prism_latent=conditioner.latent,
             prism_interaction=conditioner.interaction,
+            prism_gate_init=conditioner.gate_init,
             mlp_size=conditioner.mlp_size,
             input_features=inputs,
             output_features=outputs,

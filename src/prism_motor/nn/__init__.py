@@ -16,12 +16,14 @@ from prism_motor.nn.actors import (
     register_actor,
 )
 from prism_motor.nn.alternatives import (
+    GATED,
     INTERACTIONS,
     CCPLayer,
     ExplicitLayer,
     GLULayer,
     LinearLayer,
     ProductLayer,
+    ScaledPolynomialLayer,
     make_interaction,
 )
 from prism_motor.nn.conditioner import PolynomialConditioner
@@ -35,11 +37,12 @@ from prism_motor.nn.polynomial import PolynomialLayer
 from prism_motor.nn.pruning import PrunedPolynomial, prune, shrink_gates
 from prism_motor.nn.reading import Interaction, frame_names
 from prism_motor.nn.reference import conditioner_from_reference
-from prism_motor.nn.temporal import ScaledPolynomialLayer, TemporalPolynomialLayer
+from prism_motor.nn.temporal import TemporalPolynomialLayer
 from prism_motor.nn.warmup import Warmup, advance_warmup, follow_optimizer
 
 __all__ = [
     "ACTORS",
+    "GATED",
     "INTERACTIONS",
     "Actor",
     "ActorConfig",

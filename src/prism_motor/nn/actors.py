@@ -30,7 +30,7 @@ from prism_motor._checks import (
     show,
 )
 from prism_motor._ranges import Checked, above, between, length
-from prism_motor.nn.alternatives import INTERACTIONS, make_interaction
+from prism_motor.nn.alternatives import GATED, INTERACTIONS, make_interaction
 from prism_motor.nn.conditioner import PolynomialConditioner, make_activation
 from prism_motor.nn.encoders import Bypass, ResidualEncoder, check_bypass
 from prism_motor.nn.polynomial import PolynomialLayer
@@ -116,26 +116,27 @@ class PrismActorConfig(_LatentActorConfig):
     interaction: str = "gated"
     """Interaction layer by name; the alternatives give ablation arms."""
     gate_init: Annotated[float, between(-100, 100)] = 0.01
-    """Initial gates (``interaction="gated"`` only)."""
+    """Initial gates (layers with gates only)."""
     warmup: Annotated[int, between(0, 10**9)] = 0
-    """Updates over which the products fade in, 0 for none (``interaction="gated"`` only)."""
+    """Updates over which the products fade in, 0 for none (layers with gates only)."""
     bound: Annotated[float | None, above(0, 1e6)] = None
-    """Bounded mode for half precision (``interaction="gated"`` only)."""
+    """Bounded mode for half precision (layers with gates only)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("interaction", self.interaction, INTERACTIONS)
-        if self.interaction != "gated":
+        if self.interaction not in GATED:
             for field in fields(self):
                 if field.name in _GATED_ONLY and getattr(self, field.name) != field.default:
                     raise InputError(
-                        f"actor 'prism': {field.name} applies only to interaction='gated', got "
-                        f"interaction={self.interaction!r}. Leave {field.name} out."
+                        f"actor 'prism': {field.name} applies only to interaction="
+                        f"{' or '.join(map(repr, GATED))}, got interaction={self.interaction!r}. "
+                        f"Leave {field.name} out."
                     )
 
     def _make_polynomial(self, in_features: int) -> nn.Module:
         options = {}
-        if self.interaction == "gated":
+        if self.interaction in GATED:
             options = {key: getattr(self, key) for key in _GATED_ONLY}
         layer = make_interaction(self.interaction, in_features, self.latent, self.degree, **options)
         return PolynomialConditioner(layer, self.latent, activation=self.activation)

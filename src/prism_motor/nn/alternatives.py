@@ -11,9 +11,29 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from prism_motor._checks import InputError, check_choice, check_degree, check_size
+from prism_motor._checks import InputError, InputTypeError, check_choice, check_degree, check_size
 from prism_motor.nn.factors import FactorLayer
 from prism_motor.nn.polynomial import PolynomialLayer
+
+
+class ScaledPolynomialLayer(PolynomialLayer):
+    """:class:`PolynomialLayer` whose later factors are divided by their root mean square.
+
+    The mean is over the features, so the layer has the same parameters. However large weights or
+    inputs grow, an open gate then multiplies by 1 + something of size one, which keeps products
+    tame beyond the range of training. It is no polynomial, so :meth:`expand` raises.
+    """
+
+    def scale_factor(self, factor: Tensor) -> Tensor:
+        """Divide by the root mean square over the features."""
+        return factor * (factor.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+
+    def affine_factors(self) -> tuple[Tensor, Tensor]:
+        """Refuse: the factors are divided by what depends on the input."""
+        raise InputTypeError(
+            "ScaledPolynomialLayer divides factors by their root mean square, so it is not a "
+            "polynomial and cannot be expanded or pruned. Use PolynomialLayer for that."
+        )
 
 
 class LinearLayer(FactorLayer):
@@ -214,6 +234,7 @@ class ExplicitLayer(nn.Module):
 
 INTERACTIONS: dict[str, type[FactorLayer] | type[ExplicitLayer]] = {
     "gated": PolynomialLayer,
+    "scaled": ScaledPolynomialLayer,
     "product": ProductLayer,
     "ccp": CCPLayer,
     "glu": GLULayer,
@@ -221,6 +242,9 @@ INTERACTIONS: dict[str, type[FactorLayer] | type[ExplicitLayer]] = {
     "linear": LinearLayer,
 }
 """Interaction layers by name."""
+
+GATED = tuple(name for name, layer in INTERACTIONS.items() if issubclass(layer, PolynomialLayer))
+"""Names of those with gates, which have the options of :class:`PolynomialLayer`."""
 
 
 def make_interaction(

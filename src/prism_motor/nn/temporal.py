@@ -6,28 +6,9 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from prism_motor._checks import InputError, InputTypeError, check_degree, check_size
+from prism_motor._checks import InputError, check_degree, check_size
+from prism_motor.nn.alternatives import ScaledPolynomialLayer
 from prism_motor.nn.polynomial import PolynomialLayer
-
-
-class ScaledPolynomialLayer(PolynomialLayer):
-    """:class:`PolynomialLayer` whose later factors are divided by their root mean square.
-
-    The mean is over the features, so the layer has the same parameters. However large weights or
-    inputs grow, an open gate then multiplies by 1 + something of size one, which keeps products
-    tame beyond the range of training. It is no polynomial, so :meth:`expand` raises.
-    """
-
-    def scale_factor(self, factor: Tensor) -> Tensor:
-        """Divide by the root mean square over the features."""
-        return factor * (factor.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
-
-    def affine_factors(self) -> tuple[Tensor, Tensor]:
-        """Refuse: the factors are divided by what depends on the input."""
-        raise InputTypeError(
-            "ScaledPolynomialLayer divides factors by their root mean square, so it is not a "
-            "polynomial and cannot be expanded or pruned. Use PolynomialLayer for that."
-        )
 
 
 class TemporalPolynomialLayer(nn.Module):

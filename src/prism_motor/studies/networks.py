@@ -16,11 +16,7 @@ import torch
 from torch import nn
 
 from prism_motor._checks import InputError, check_choice
-from prism_motor.nn import (
-    INTERACTIONS,
-    ScaledPolynomialLayer,
-    count_parameters,
-)
+from prism_motor.nn import INTERACTIONS, count_parameters
 from prism_motor.studies.normalised import UnitPolynomial
 from prism_motor.studies.temporal import History, make_temporal
 
@@ -30,7 +26,7 @@ _TOLERANCE = 0.01
 _HEADS = 0.5
 """How far a head of free width may be from its proportion, as a share."""
 
-LAYERS: dict[str, Any] = {**INTERACTIONS, "rms": ScaledPolynomialLayer, "unit": UnitPolynomial}
+LAYERS: dict[str, Any] = {**INTERACTIONS, "unit": UnitPolynomial}
 """Interaction layers by name: those of the package, and variants that only studies have."""
 
 
@@ -145,7 +141,7 @@ class StudyArm:
             outputs,
             window=self.window,
             degree=self.degree,
-            scaled=self.interaction == "rms",
+            scaled=self.interaction == "scaled",
         )
 
     def _hidden(self, inputs: int, outputs: int, products: bool) -> list[nn.Module]:

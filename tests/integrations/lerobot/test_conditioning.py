@@ -7,7 +7,7 @@ pytest.importorskip("lerobot", reason="lerobot is not installed: pip install 'pr
 import torch
 
 from prism_motor.integrations.lerobot import PrismDiffusionConfig, PrismSmolVLAConfig
-from prism_motor.nn import PolynomialConditioner, count_parameters
+from prism_motor.nn import GATED, PolynomialConditioner, count_parameters
 
 
 def count(config, inputs, outputs):
@@ -67,13 +67,13 @@ def test_matching_draws_no_random_numbers():
     )
 
 
-@pytest.mark.parametrize("interaction", ["gated", "product", "ccp", "glu", "explicit"])
+@pytest.mark.parametrize("interaction", ["gated", "scaled", "product", "ccp", "glu", "explicit"])
 def test_interactions_by_name(interaction):
     config = PrismDiffusionConfig(prism_interaction=interaction, prism_latent=8, device="cpu")
     conditioner = config.make_conditioner(6, 6)
     assert conditioner(torch.randn(2, 6)).shape == (2, 6)
     has_gate = any(name.endswith("gate") for name, _ in conditioner.named_parameters())
-    assert has_gate == (interaction == "gated")
+    assert has_gate == (interaction in GATED)
 
 
 def test_gate_init_reaches_the_layer():

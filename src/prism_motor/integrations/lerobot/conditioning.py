@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from prism_motor._checks import InputError, check_choice, check_degree, check_size
 from prism_motor.nn import (
+    GATED,
     INTERACTIONS,
     PolynomialConditioner,
     count_parameters,
@@ -163,7 +164,7 @@ class ConditionerFields:
 
     def _make_prism(self, in_features: int, out_features: int) -> PolynomialConditioner:
         options: dict[str, Any] = {}
-        if self.prism_interaction == "gated":
+        if self.prism_interaction in GATED:
             options["gate_init"] = self.prism_gate_init
         latent = out_features if self.prism_latent is None else self.prism_latent
         return PolynomialConditioner(

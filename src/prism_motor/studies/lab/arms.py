@@ -29,7 +29,7 @@ ARMS: tuple[StudyArm, ...] = (
         gate_init=1.0,
         gate_cost=0.1,
     ),
-    StudyArm("prism-rms", "front, gates 1, RMS of factors", "rms", gate_init=1.0),
+    StudyArm("prism-rms", "front, gates 1, RMS of factors", "scaled", gate_init=1.0),
     StudyArm("prism-unit", "front, gates 1, unit variance", "unit", gate_init=1.0),
     StudyArm("product", "front, product without gates", "product"),
     StudyArm("prism-after", "after, gates 0.01", "gated", position="after"),
@@ -43,7 +43,7 @@ ARMS: tuple[StudyArm, ...] = (
     StudyArm(
         "prism-temporal-rms",
         "front, frames share weights, gates 1, RMS of factors",
-        "rms",
+        "scaled",
         gate_init=1.0,
         window=2,
     ),
