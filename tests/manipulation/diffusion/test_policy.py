@@ -10,9 +10,11 @@ pytest.importorskip("metaworld", reason="Meta-World is not installed")
 
 
 from prism_motor.manipulation.diffusion.actor import DiffusionActor
+from prism_motor.manipulation.diffusion.network import make_policy
 from prism_motor.manipulation.environment import Observation
 from prism_motor.manipulation.policy import check_fit, export_policy, load_policy
 from prism_motor.manipulation.tasks import find_task, make_environment
+from prism_motor.nn import GATED
 from prism_motor.runs import RunError
 from prism_motor.train import session
 from tests.report.folders import unseal
@@ -149,3 +151,13 @@ def test_what_is_exported_takes_images_of_any_size(tmp_path):
         }
         actions.append(policy.select_action(normalise(seen)))
     torch.testing.assert_close(*actions)
+
+
+@pytest.mark.parametrize("interaction", GATED)
+def test_gates_start_as_the_conditioner_says(interaction):
+    config = make_config()
+    changed = replace(config.conditioner, interaction=interaction, gate_init=1.0)
+    for one, expected in ((config, 0.01), (replace(config, conditioner=changed), 1.0)):
+        gates = [p for name, p in make_policy(one).named_parameters() if name.endswith("gate")]
+        assert len(gates) == 1
+        assert torch.equal(gates[0], torch.full_like(gates[0], expected))

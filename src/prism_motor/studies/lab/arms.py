@@ -37,17 +37,15 @@ ARMS: tuple[StudyArm, ...] = (
     StudyArm(
         "prism-both-gate1", "front and after, gates 1", "gated", position="both", gate_init=1.0
     ),
-    StudyArm(
-        "prism-temporal", "front, frames share weights, gates 1", "gated", gate_init=1.0, window=2
-    ),
+    StudyArm("prism-temporal", "over time, gates 1", "gated", gate_init=1.0, window=2),
     StudyArm(
         "prism-temporal-rms",
-        "front, frames share weights, gates 1, RMS of factors",
+        "over time, gates 1, RMS of factors",
         "scaled",
         gate_init=1.0,
         window=2,
     ),
-    StudyArm("temporal-degree1", "front, frames share weights, no products", degree=1, window=2),
+    StudyArm("temporal-degree1", "over time, no products", degree=1, window=2),
 )
 """All arms, the reference first. Degree 2 and equal size unless the label says otherwise."""
 
