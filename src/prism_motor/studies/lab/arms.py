@@ -40,12 +40,20 @@ ARMS: tuple[StudyArm, ...] = (
     StudyArm("prism-temporal", "over time, gates 1", "gated", gate_init=1.0, window=2),
     StudyArm(
         "prism-temporal-rms",
-        "over time, gates 1, RMS of factors",
+        "over time, gates 1, RMS",
         "scaled",
         gate_init=1.0,
         window=2,
     ),
+    StudyArm(
+        "prism-temporal-wide",
+        "over time, 4 frames, gates 1, RMS",
+        "scaled",
+        gate_init=1.0,
+        window=4,
+    ),
     StudyArm("temporal-degree1", "over time, no products", degree=1, window=2),
+    StudyArm("temporal-wide-degree1", "over time, 4 frames, no products", degree=1, window=4),
 )
 """All arms, the reference first. Degree 2 and equal size unless the label says otherwise."""
 
