@@ -59,18 +59,18 @@ def test_the_reference_always_takes_part():
 
 
 def test_temporal_arms_see_the_frames_of_the_problem_wherever_they_are():
-    history = ((4, 1), (0, 3), (5, 6))
+    history = ((4, 1), (0, 3), (5, 6), (8, 7))
     arms = [arm for arm in ARMS if arm.window]
     assert {arm.degree for arm in arms} == {1, 2}
     for arm in arms:
         torch.manual_seed(0)
-        front = arm.build(7, 1, 5, 4, history)[0]
+        front = arm.build(9, 1, 5, 4, history)[0]
         kind = TemporalConvolution if arm.degree == 1 else TemporalPolynomialLayer
         assert type(front.layer) is kind
-        x = torch.randn(3, 7)
-        torch.testing.assert_close(front(x), front.layer(x[:, [4, 1, 0, 3, 5, 6, 2]]))
-        with pytest.raises(ValueError, match=r"needs inputs with a history of at least 2 frames"):
-            arm.make(7, 1, 500)
+        x = torch.randn(3, 9)
+        torch.testing.assert_close(front(x), front.layer(x[:, [4, 1, 0, 3, 5, 6, 8, 7, 2]]))
+        with pytest.raises(ValueError, match=f"a history of at least {arm.window} frames, got 0"):
+            arm.make(9, 1, 500)
 
 
 def test_the_control_of_temporal_arms_multiplies_nothing():
