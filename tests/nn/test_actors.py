@@ -233,7 +233,9 @@ def test_an_actor_of_ones_own_is_built_by_its_name(monkeypatch):
 def test_interaction_alternatives_make_arms():
     actor = build_actor("prism", 6, 2, interaction="glu", latent=8, hidden=(4,))
     assert actor(torch.randn(3, 6)).shape == (3, 2)
-    with pytest.raises(ValueError, match="gate_init applies only to interaction='gated' or 'scaled'"):
+    with pytest.raises(
+        ValueError, match="gate_init applies only to interaction='gated' or 'scaled'"
+    ):
         PrismActorConfig(interaction="glu", gate_init=0.5)
 
 

@@ -75,7 +75,7 @@ def test_temporal_arms_see_the_frames_of_the_problem_wherever_they_are():
 
 def test_the_control_of_temporal_arms_multiplies_nothing():
     torch.manual_seed(0)
-    layer, x = TemporalConvolution(4, 2, 3, 1, extra_features=1), torch.randn(6, 9)
+    layer, x = TemporalConvolution(4, 2, 3, 1, window=2, extra_features=1), torch.randn(6, 9)
     weight, bias = layer.products.weight[0], layer.products.bias[0]
     silu = nn.functional.silu
     moments = [silu(x[:, 2 * t : 2 * t + 4] @ weight.T + bias) * 3**-0.5 for t in range(3)]

@@ -29,7 +29,8 @@ class TemporalPolynomialLayer(nn.Module):
         frame_features: Size of a frame.
         out_features: Number of features.
         degree: Highest degree of the products of frames, at least 1.
-        window: How many neighbouring frames are multiplied with each other.
+        window: How many neighbouring frames are multiplied with each other; at least as many as
+            the longest delay of the plant spans. ``None``: 4, or all of a shorter history.
         extra_features: Size of what follows the history in the input and is not part of it.
         gate_init: Initial value of every gate.
         scaled: Whether later factors of frames are divided by their root mean square
@@ -49,7 +50,7 @@ class TemporalPolynomialLayer(nn.Module):
         out_features: int,
         degree: int = 2,
         *,
-        window: int = 2,
+        window: int | None = None,
         extra_features: int = 0,
         gate_init: float = 1.0,
         scaled: bool = True,
@@ -60,8 +61,8 @@ class TemporalPolynomialLayer(nn.Module):
         self.frame_features = check_size(owner, "frame_features", frame_features)
         self.out_features = check_size(owner, "out_features", out_features)
         self.degree = check_degree(owner, degree)
-        self.window = check_size(owner, "window", window)
-        if window > frames:
+        self.window = min(4, frames) if window is None else check_size(owner, "window", window)
+        if self.window > frames:
             raise InputError(
                 f"{owner}: window must be at most the number of frames, {frames}, got {window}."
             )
@@ -73,8 +74,10 @@ class TemporalPolynomialLayer(nn.Module):
         self.in_features = frames * frame_features + extra_features
         self.gate_init = gate_init
         layer = ScaledPolynomialLayer if scaled else PolynomialLayer
-        self.products = layer(window * frame_features, out_features, degree, gate_init=gate_init)
-        self.average = nn.Parameter(torch.empty(frames - window + 1, out_features))
+        self.products = layer(
+            self.window * frame_features, out_features, degree, gate_init=gate_init
+        )
+        self.average = nn.Parameter(torch.empty(frames - self.window + 1, out_features))
         self.state = nn.Linear(frame_features + extra_features, out_features)
         self.gate = nn.Parameter(torch.empty(out_features))
         self.reset_parameters()
